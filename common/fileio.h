@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Whole-file reads and single writes, relative to a directory fd. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "util.h"
+
+/* Where the outside world lies. "" for each is the running system; tests and --root put a folder in
+ * front. The strings are owned by whoever filled the struct. */
+typedef struct Roots {
+	char *proc;   /* "/proc" */
+	char *cgroup; /* "/sys/fs/cgroup", or where the cgroup2 hierarchy is mounted */
+	char *etc;    /* "/etc", "/run" and "/usr/lib" have this prefix: "" or the --root folder */
+	bool relocated;
+} Roots;
+
+/* Reads a file of at most max bytes into a fresh NUL-terminated string. -E2BIG when it is longer.
+ * ret_size may be NULL. The caller frees. */
+int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size);
+
+/* Writes text with one write(2) to an existing file; neither created nor truncated. For cgroupfs and
+ * procfs, where each write is one command. -EIO on a short write. */
+int write_once_at(int dir_fd, const char *name, const char *text);
+
+/* Replaces a file atomically: written beside it, then renamed over it. */
+int write_atomic_at(int dir_fd, const char *name, const char *data, size_t size, mode_t mode);

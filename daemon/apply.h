@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Layer 3. The only writer to cgroupfs: makes the tree look like a plan, and puts everything back.
+ *
+ * Rises go top-down (an ancestor must promise before its child can), falls go bottom-up after them, so
+ * that nobody who stays protected has a gap. What already holds is not written. A region is one
+ * write(2), read back. Groups that vanish are dropped without a word. */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "journal.h"
+#include "policy.h"
+
+typedef struct Apply Apply;
+
+typedef struct ApplyHooks {
+	/* A value was written (or, in a dry run, would have been). */
+	void (*written)(const char *path, const char *region, DmemLimit limit, uint64_t old, uint64_t value,
+			void *userdata);
+	/* A stranger wrote one of our values; yielded: we stopped writing it again. Called from the loop. */
+	void (*contested)(const char *path, const char *region, DmemLimit limit, uint64_t ours, uint64_t theirs,
+			  bool yielded, void *userdata);
+	/* Something under a group that we hold changed so that the plan must be applied anew: dmem was
+	 * switched off, a group was made anew. Called from the loop. */
+	void (*lost)(const char *path, void *userdata);
+} ApplyHooks;
+
+/* Opens (or, after a crash, takes over) the journal in runtime_dir. event may be NULL (--restore): then
+ * nothing is watched. h must outlive it. */
+int apply_new(const Hierarchy *h, const Roots *roots, const char *runtime_dir, bool dry_run, sd_event *event,
+	      const ApplyHooks *hooks, void *userdata, Apply **ret);
+Apply *apply_free(Apply *a); /* does not put anything back: call apply_restore() for that */
+DEFINE_CLEANUP(Apply *, apply_free)
+#define auto_apply _cleanup_(apply_freep)
+
+void apply_set_ownership(Apply *a, Ownership ownership, unsigned reassert_limit);
+
+/* Makes the tree look like the plan; records that the plan does not name are put back. Errors on single
+ * groups do not stop the rest: the first one is returned at the end (never for a group that is gone).
+ * A region named in the records and not in the plan's regions has vanished: its records are dropped. */
+int apply_plan(Apply *a, const Plan *plan);
+
+/* Puts back every value, owner and subtree_control that is still ours. +dmem stays where a child below
+ * holds a value that is not ours or still has device memory charged: taking it away would lose both. */
+int apply_restore(Apply *a);
+
+/* What is written now: our value of one group, or -ENOENT. */
+int apply_get(const Apply *a, const char *path, const char *region, DmemLimit limit, uint64_t *ret);
+
+/* Calls back for every value that is ours now, parents first. */
+typedef void (*apply_each_cb)(const Record *record, void *userdata);
+void apply_each(const Apply *a, apply_each_cb cb, void *userdata);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Layer 1. The text of the dmem controller's files, and nothing else: no file is opened here.
+ *
+ * dmem.capacity, .current, .peak, .min, .low and .max hold one "region value" line per region; the
+ * value is bytes or "max". A write takes exactly one such pair since Linux 7.3 (7296004bd2ce), and
+ * one pair is right for every older kernel too.
+ * Source: Documentation/admin-guide/cgroup-v2.rst, "DMEM"; kernel/cgroup/dmem.c. */
+#pragma once
+
+#include "util.h"
+
+#define DMEM_UNLIMITED UINT64_MAX /* "max" */
+#define DMEM_REGION_MAX 128       /* bytes of a region's name that we accept, NUL included */
+#define DMEM_REGIONS_MAX 64       /* regions that we track at once */
+#define DMEM_TEXT_MAX (64 * KIB)  /* longest dmem file that we read */
+
+/* The limits that can be written. Order: the stronger promise first. */
+typedef enum DmemLimit {
+	DMEM_MIN,
+	DMEM_LOW,
+	DMEM_MAX,
+	_DMEM_LIMIT_MAX,
+	_DMEM_LIMIT_INVALID = -EINVAL,
+} DmemLimit;
+
+const char *dmem_limit_to_file(DmemLimit limit);   /* "dmem.min", ... */
+DmemLimit dmem_limit_from_file(const char *name);  /* _DMEM_LIMIT_INVALID if it is none */
+uint64_t dmem_limit_default(DmemLimit limit);      /* 0, 0, DMEM_UNLIMITED */
+
+typedef struct DmemEntry {
+	char *region;
+	uint64_t value;
+} DmemEntry;
+
+typedef struct DmemTable {
+	DmemEntry *entries;
+	size_t n;
+} DmemTable;
+
+/* Parses a whole file. -EBADMSG for a line that is not "region value", a name longer than
+ * DMEM_REGION_MAX, a region named twice, or more than DMEM_REGIONS_MAX lines; -ENOMEM. An empty text
+ * is an empty table (a kernel with no region registered). */
+int dmem_parse(const char *text, DmemTable *ret);
+void dmem_table_done(DmemTable *table);
+#define auto_dmem_table _cleanup_(dmem_table_done)
+
+/* The value of one region straight from a file's text, without allocation; -ENXIO if the region has no
+ * line, -EBADMSG if its line is malformed. */
+int dmem_find(const char *text, const char *region, uint64_t *ret);
+
+/* The text of one write: "region value", no newline. -EINVAL for a name that could be taken for more
+ * than one token, -ENAMETOOLONG. */
+#define DMEM_LINE_MAX (DMEM_REGION_MAX + 24)
+int dmem_format(char buf[static DMEM_LINE_MAX], const char *region, uint64_t value);
+
+/* The PCI address in a DRM region's name: "drm/0000:03:00.0/vram0" gives "0000:03:00.0". -ENXIO if the
+ * name has none. */
+#define DMEM_PCI_MAX 16
+int dmem_region_pci(const char *region, char ret[static DMEM_PCI_MAX]);

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* Layer 1. Which game a process belongs to, by ranked marks:
+ * the unit's name, Steam's reaper among its ancestors, the environment, the flatpak's id.
+ * Reads /proc only; costs the depth of the process tree. */
+#pragma once
+
+#include "process.h"
+#include "unit.h"
+
+typedef enum GameMark {
+	MARK_NONE,
+	MARK_SCOPE,   /* app-steam-app<appid>-<pid>.scope */
+	MARK_REAPER,  /* reaper SteamLaunch AppId=<appid> */
+	MARK_ENVIRON, /* SteamAppId, SteamGameId, UMU_ID, HEROIC_APP_NAME, LUTRIS_GAME_UUID */
+	MARK_FLATPAK,
+	_MARK_MAX,
+} GameMark;
+const char *game_mark_to_string(GameMark mark);
+
+typedef struct GameIdentity {
+	GameMark mark;
+	uint32_t appid; /* 0 = none */
+	char *name;     /* what to show: the launcher's name for it, or the program's */
+	char *exe;      /* file name of the program: the .exe under Wine, else of /proc/PID/exe */
+} GameIdentity;
+
+/* -ESRCH if the process ended meanwhile. MARK_NONE with a name is a success: some program. */
+int game_identify(const Roots *roots, const Process *p, const UnitPath *unit, GameIdentity *ret);
+void game_identity_done(GameIdentity *g);
+
+/* The AppId= of a reaper's command line (NUL-separated, size bytes): 1 and the appid, 0 if it is no
+ * reaper. Parsing stops at "--". Compatible with gamescope's own rule (pull request 2190). */
+int game_parse_reaper(const char *cmdline, size_t size, uint32_t *ret_appid);
+/* The best mark in an environment block (NUL-separated, size bytes). Non-Steam shortcuts have 64-bit
+ * ids: their appid is the upper half. */
+int game_parse_environ(const char *environ, size_t size, GameIdentity *ret);

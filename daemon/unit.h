@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* Layer 1. From control groups to systemd units, and news of units from systemd.
+ *
+ * systemd's system manager only knows user@UID.service of what runs below it, so units of users are
+ * found by their directories: named by systemd, watched with inotify. Source: systemd.unit(5),
+ * org.freedesktop.systemd1(5), systemd's docs/CGROUP_DELEGATION.md, docs/DESKTOP_ENVIRONMENTS.md. */
+#pragma once
+
+#include <sys/types.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "cgroup.h"
+
+#define UNIT_UID_NONE ((uid_t)-1)
+
+/* What the path of a control group says. */
+typedef struct UnitPath {
+	char *cgroup;     /* the unit's own directory: the path cut behind the unit */
+	char *name;       /* "app-steam-app1091500-4242.scope", unescaped as on disk */
+	uid_t uid;        /* of the user slice; UNIT_UID_NONE for a system unit */
+	bool user_unit;   /* below user@UID.service: systemd --user owns it */
+	bool session;     /* session-N.scope: everything of a login shares it */
+	uint32_t appid;   /* from app-steam-app<appid>-<pid>.scope, else 0 */
+	char *flatpak;    /* application id of app-flatpak-<id>-<instance>.scope, else NULL */
+} UnitPath;
+
+/* Cuts at the first .scope or .service below user@UID.service, or of the system. -EINVAL for a path
+ * that is malformed, -ENOENT for one that is in no unit (the root, a bare slice, user@UID.service
+ * itself or its init.scope: these must never be protected as if they were a game). */
+int unit_path_parse(const char *cgroup, UnitPath *ret);
+void unit_path_done(UnitPath *u);
+#define auto_unit_path _cleanup_(unit_path_done)
+
+/* True if name matches one of the fnmatch(3) patterns. */
+bool unit_matches(const char *name, char *const *patterns);
+
+/* --- News ------------------------------------------------------------------------------------ */
+
+typedef struct UnitMonitor UnitMonitor;
+
+typedef enum UnitEvent {
+	UNIT_ADDED,    /* a unit's directory appeared, or was there at the start */
+	UNIT_CHANGED,  /* a process entered or left it for good (cgroup.procs, cgroup.events) */
+	UNIT_REMOVED,
+	UNIT_RELOADED, /* systemd reloaded or re-executed: path is NULL, trust nothing */
+} UnitEvent;
+
+/* path: control group of the unit; "/user.slice/user-1000.slice/user@1000.service" and slices are
+ * reported too, so that whoever set values above a unit hears of their loss. */
+typedef void (*unit_cb)(UnitEvent event, const char *path, void *userdata);
+
+/* Subscribes to the system manager's UnitNew, UnitRemoved and Reloading. The callback comes from the
+ * event loop, never from within a call. roots and h stay the caller's and must outlive the monitor. */
+int unit_monitor_new(sd_event *event, sd_bus *bus, const Roots *roots, const Hierarchy *h, unit_cb cb,
+		     void *userdata, UnitMonitor **ret);
+UnitMonitor *unit_monitor_free(UnitMonitor *m);
+
+/* Starts or ends watching the slices of a user; what is there already comes as UNIT_ADDED from the
+ * event loop. Watches slices, user@UID.service, and unit directories that match one of interest
+ * (fnmatch patterns, copied): never the whole tree. */
+int unit_monitor_add_user(UnitMonitor *m, uid_t uid, char *const *interest);
+void unit_monitor_remove_user(UnitMonitor *m, uid_t uid);
+
+/* The control group of a system unit that is loaded, asked of systemd asynchronously; path is NULL if
+ * there is none. */
+typedef void (*unit_cgroup_cb)(const char *name, const char *path, void *userdata);
+int unit_monitor_get_cgroup(UnitMonitor *m, const char *name, unit_cgroup_cb cb, void *userdata);
+
+/* 1 if this systemd has DeviceMemoryLow= (pull request 37079), else 0; known once the loop has run. */
+int unit_monitor_has_device_memory(const UnitMonitor *m);
