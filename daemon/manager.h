@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* Layer 4. The one object that owns the loop, the bus and every table. Events change tables; a change
+ * asks for an update; the update builds a world, lets policy make a plan, applies it, and tells the bus
+ * what was decided (manager-update.c). */
+#pragma once
+
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+#include <systemd/sd-login.h>
+
+#include "apply.h"
+#include "focus.h"
+#include "hold.h"
+#include "identify.h"
+#include "polkit.h"
+#include "region.h"
+#include "unit.h"
+
+#define GAMES_PER_UID 128
+
+typedef struct Manager Manager;
+typedef struct Game Game;
+
+typedef enum ManagerState {
+	STATE_UNSUPPORTED, /* no dmem here; `reason` says why */
+	STATE_IDLE,
+	STATE_PROTECTING,
+	STATE_PAUSED,      /* switched off by the configuration, or the system sleeps */
+	_STATE_MAX,
+} ManagerState;
+const char *manager_state_to_string(ManagerState s);
+
+/* --- Games (game.c) -------------------------------------------------------------------------- */
+
+/* A process of a game, or a compositor: watched until it ends. Shared by reports and holds through
+ * its Process, which it references. */
+typedef struct Tracked {
+	Manager *manager;
+	Process *process;
+	sd_event_source *exit;
+	Game *game; /* the unit that it is in, if it is a game's */
+} Tracked;
+
+/* A unit with a game in it. Several processes may have led to it; a launcher's unit may hold two. */
+struct Game {
+	uint64_t id;        /* for its object path; never used twice */
+	UnitPath unit;
+	uid_t uid;
+	GameIdentity identity;
+	bool named;         /* its unit says by itself that it is a game: lives as long as the unit */
+	bool announced;     /* on the bus */
+	GroupRole role;     /* ROLE_FRONT, ROLE_BACKGROUND, or _ROLE_MAX: none */
+	bool was_protected; /* at the last update */
+	Cgroup *group;      /* NULL until it could be opened */
+};
+
+/* Finds or makes the game of a process. -ENOENT: it is in no unit that could be protected; -EDQUOT. */
+int manager_track_game(Manager *m, Process *p, uint32_t appid, Game **ret);
+/* Watches a process that is no game (a compositor). */
+int manager_track(Manager *m, Process *p, Tracked **ret);
+Game *manager_game_of(const Manager *m, const Process *p);
+Game *manager_find_game(const Manager *m, const char *cgroup);
+Game *manager_game_by_id(const Manager *m, uint64_t id);
+const char *game_name(const Manager *m, const Game *g);
+const GameConfig *game_config(const Manager *m, const Game *g);
+bool game_allowed(const Manager *m, const Game *g);
+/* Drops what nobody refers to any more, and finds out who moved to another unit. */
+void manager_refresh_games(Manager *m);
+void manager_unit_event(UnitEvent event, const char *path, void *userdata);
+void manager_free_games(Manager *m);
+
+/* --- Users (session.c) ----------------------------------------------------------------------- */
+
+/* A user who is logged in, by what logind says. */
+typedef struct User {
+	uid_t uid;
+	bool active; /* has the active session of some seat */
+} User;
+
+/* Units of a user, or of the system, that the configuration or their name makes interesting. */
+typedef struct KnownUnit {
+	char *path;
+	char *name; /* points into path */
+	uid_t uid;  /* UNIT_UID_NONE: a system unit */
+} KnownUnit;
+
+int manager_start_sessions(Manager *m);
+int manager_refresh_users(Manager *m);
+void manager_free_users(Manager *m);
+/* Patterns that the unit monitor must report; again after the configuration changed. */
+int manager_watch_units(Manager *m);
+bool manager_user_active(const Manager *m, uid_t uid);
+
+/* --- The bus (bus-*.c set these up; layer 5 calls down only) ----------------------------------- */
+
+/* A connection that reported or asked for something: who it is, and what it may. */
+typedef struct Client {
+	char *name;       /* unique bus name */
+	uid_t uid;
+	pid_t pid;
+	bool may_report;  /* polkit said yes once; forgotten when sessions change */
+	bool may_hold;
+} Client;
+
+/* What layer 5 wants to hear; all may be NULL. */
+typedef struct ManagerHooks {
+	void (*focus_changed)(Manager *m, const Game *front, const char *reason);
+	void (*protected)(Manager *m, const Game *g, const char *reason);
+	void (*released)(Manager *m, const Game *g, const char *reason);
+	void (*contested)(Manager *m, const char *path, const char *region, DmemLimit limit, uint64_t ours,
+			  uint64_t theirs, const char *reason);
+	void (*game_added)(Manager *m, const Game *g);
+	void (*game_removed)(Manager *m, const Game *g);
+	void (*regions_changed)(Manager *m, const Regions *before);
+	void (*changed)(Manager *m, const char *property);
+} ManagerHooks;
+
+struct Manager {
+	/* what main.c decided */
+	Roots roots;
+	char *config_file; /* --config, or NULL */
+	char *runtime_dir;
+	bool dry_run;
+
+	sd_event *event;
+	sd_bus *bus;
+	Config *config;
+	Hierarchy hierarchy;
+	ManagerState state;
+	char *reason;
+	bool sleeping;
+
+	Regions regions;
+	RegionMonitor *region_monitor;
+	UnitMonitor *unit_monitor;
+	sd_login_monitor *login_monitor;
+	sd_event_source *login_source;
+	Apply *apply;
+	Focus *focus;
+	HoldTable *holds;
+	Polkit *polkit;
+
+	User *users;
+	size_t n_users, n_users_alloc;
+	KnownUnit *units;
+	size_t n_units, n_units_alloc;
+	Game **games;
+	size_t n_games, n_games_alloc;
+	uint64_t last_game_id;
+	Tracked **tracked;
+	size_t n_tracked, n_tracked_alloc;
+	Client *clients;
+	size_t n_clients, n_clients_alloc;
+	sd_bus_track *client_track;
+
+	/* what the bus shows; set by the update */
+	uint64_t front_game; /* id, 0 = nobody */
+	MenuState menu;
+	char *focus_source;
+
+	/* update scheduling */
+	sd_event_source *update_source; /* deferred: many changes, one update */
+	sd_event_source *rate_source;   /* an update that has to wait for the rate limit */
+	uint64_t rate_window_usec;      /* start of the present second */
+	unsigned rate_n;                /* updates in it */
+	const char *update_reason;      /* of the first change that asked; a static string */
+
+	const ManagerHooks *hooks;
+};
+
+int manager_new(Manager **ret);
+/* Connects, takes back what a crash left, reads the world. -EOPNOTSUPP is not an error of this call: the
+ * manager then stays in STATE_UNSUPPORTED. */
+int manager_start(Manager *m);
+/* Puts everything back; the loop has ended. */
+int manager_stop(Manager *m);
+Manager *manager_free(Manager *m);
+DEFINE_CLEANUP(Manager *, manager_free)
+
+/* Reads the configuration again. Number of bad lines, told to warn; -ENOMEM and such leave the old
+ * configuration in place. */
+int manager_reload(Manager *m, config_warn_cb warn, void *userdata);
+
+/* Asks for an update; reason is a static phrase for the signals that will follow. */
+void manager_queue_update(Manager *m, const char *reason);
+/* The update itself (manager-update.c). */
+int manager_update(Manager *m, const char *reason);
+
+/* A report of a client: trust was checked. Takes the report over. */
+int manager_report(Manager *m, uid_t uid, FocusReport *report);
+
+void manager_set_state(Manager *m, ManagerState state, const char *format, ...) _printf_(3, 4);
