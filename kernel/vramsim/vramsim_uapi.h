@@ -10,7 +10,11 @@
 #ifndef VRAMSIM_UAPI_H
 #define VRAMSIM_UAPI_H
 
+#ifdef __KERNEL__
 #include <drm/drm.h>
+#else
+#include <drm.h>	/* libdrm's */
+#endif
 
 #if defined(__cplusplus)
 extern "C" {
