@@ -23,22 +23,39 @@ typedef struct Hierarchy {
 
 /* Opens the hierarchy: asks libcgroup for the mount point of "dmem" on the running system, or takes
  * roots->cgroup when relocated. -EOPNOTSUPP when vramd cannot work here; *ret_reason is then a static
- * sentence that says why (legacy or hybrid hierarchy, kernel without dmem). */
+ * sentence, without capital and full stop, that says why (legacy or hybrid hierarchy, kernel without
+ * dmem). */
 int hierarchy_open(const Roots *roots, Hierarchy *ret, const char **ret_reason);
 void hierarchy_done(Hierarchy *h);
+#define auto_hierarchy _cleanup_(hierarchy_done)
+
+/* Why no usable dmem controller is mounted, from the text of /proc/self/mounts and /proc/cgroups. */
+const char *hierarchy_explain(const char *mounts, const char *cgroups);
 
 /* --- Listing --------------------------------------------------------------------------------- */
 
-/* Processes directly in a group. The caller frees. */
+/* Processes directly in a group, sorted. The caller frees. -EOPNOTSUPP for a threaded group, whose
+ * processes are those of its domain. */
 int cgroup_procs(const Hierarchy *h, const char *path, pid_t **ret, size_t *ret_n);
 
-/* Calls back once for each group below path, parents first; a negative return of the callback ends
- * the walk and is returned. Its cost is the size of the tree, so only for start-up and --restore. */
+/* Calls back once for each group below path, path itself not included, parents first; a negative
+ * return of the callback ends the walk and is returned. Groups that vanish meanwhile are passed over.
+ * Its cost is the size of the tree, so only for start-up and --restore. */
 typedef int (*cgroup_walk_cb)(const char *path, void *userdata);
 int cgroup_walk(const Hierarchy *h, const char *path, cgroup_walk_cb cb, void *userdata);
 
 /* Names of the direct child groups, sorted. The caller frees with strv_free(). */
 int cgroup_children(const Hierarchy *h, const char *path, char ***ret);
+
+static inline char **strv_free(char **list)
+{
+	for (char **s = list; s && *s; s++)
+		free(*s);
+	free(list);
+	return NULL;
+}
+DEFINE_CLEANUP(char **, strv_free)
+#define auto_strv _cleanup_(strv_freep)
 
 /* --- One group ------------------------------------------------------------------------------- */
 
@@ -49,15 +66,19 @@ typedef struct Cgroup {
 	uint64_t inode; /* of the directory: another number = another group */
 } Cgroup;
 
+/* -EINVAL for a path that cgroup_path_check() refuses. */
 int cgroup_open(const Hierarchy *h, const char *path, Cgroup **ret);
-Cgroup *cgroup_free(Cgroup *g);
-DEFINE_CLEANUP(Cgroup *, cgroup_free)
-#define auto_cgroup _cleanup_(cgroup_freep)
+Cgroup *cgroup_close(Cgroup *g); /* not "free": libcgroup exports that name */
+DEFINE_CLEANUP(Cgroup *, cgroup_close)
+#define auto_cgroup _cleanup_(cgroup_closep)
 
 static inline bool cgroup_is_gone(int r)
 {
 	return r == -ENOENT || r == -ENODEV;
 }
+
+/* All functions below that read or write a dmem file: -EOPNOTSUPP if the group lives but has no such
+ * file, so its parent does not distribute dmem (or, for dmem.peak, the kernel is older than 7.3). */
 
 /* Whole tables: "dmem.current", "dmem.capacity", "dmem.peak". */
 int cgroup_read_table(const Cgroup *g, const char *file, DmemTable *ret);
@@ -70,13 +91,15 @@ int cgroup_has_dmem_children(const Cgroup *g);
 
 /* --- Writing --------------------------------------------------------------------------------- */
 
-/* One write(2), then read back: -ESTALE if the kernel took it and yet shows another value. */
+/* One write(2), then read back: -ESTALE if the kernel took it and yet shows another value, -ENXIO if
+ * the region is not there (any more). dmem.max is set without waiting for what exceeds it to be
+ * evicted. */
 int cgroup_set_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t value);
 /* "+dmem" or "-dmem" in cgroup.subtree_control. -EBUSY: it has processes of its own, or a child
- * still distributes dmem. */
+ * still distributes dmem. -EOPNOTSUPP: it has no dmem itself, or is threaded. */
 int cgroup_set_dmem_children(const Cgroup *g, bool enable);
 
-/* Owner and mode of the three limit files (one owner for all three). */
+/* Owner and mode of the three limit files (one owner for all three; read from dmem.low). */
 typedef struct FileOwner {
 	uid_t uid;
 	gid_t gid;
