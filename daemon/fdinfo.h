@@ -7,11 +7,15 @@
 
 #include "fileio.h"
 
+/* Open files of one process that are looked at, so that none can hold us up by opening many. */
+#define FDINFO_FDS_MAX 4096
+
 typedef struct FdinfoSum {
-	uint64_t vram;    /* bytes resident in device memory (regions whose key begins with vram, local or vidmem) */
-	uint64_t spilled; /* bytes that want to be there and are not: total - resident of those regions, or
-			     the driver's own amd-evicted-vram */
-	uint64_t other;   /* bytes resident in system memory regions (gtt, system, cpu) */
+	uint64_t vram;    /* bytes resident in device memory (regions that begin with vram, local or vidmem) */
+	uint64_t spilled; /* bytes that want to be there and are not: the driver's own figure
+			     ("amd-evicted-vram"), else total - resident of those regions; 0 if the
+			     driver tells neither */
+	uint64_t other;   /* bytes resident in system memory (regions that begin with gtt, system or cpu) */
 } FdinfoSum;
 
 /* Parses the text of one fdinfo file. 1 and the client's id if it is a DRM client of that device (pdev
@@ -20,5 +24,5 @@ typedef struct FdinfoSum {
 int fdinfo_parse(const char *text, const char *pdev, uint64_t *ret_client, FdinfoSum *ret);
 
 /* Sums the DRM clients of some processes on one device, each client once. Processes that ended or may
- * not be read are passed over. */
+ * not be read are passed over. -ENOMEM only. */
 int fdinfo_sum(const Roots *roots, const pid_t *pids, size_t n_pids, const char *pdev, FdinfoSum *ret);

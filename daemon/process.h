@@ -17,14 +17,17 @@ typedef struct Process {
 	char *cgroup; /* path of its control group when last asked; changed by process_refresh() */
 } Process;
 
-/* Takes a duplicate of pidfd. -ESRCH if the process has ended, -EBADF if the fd is no pidfd. */
+/* Takes a duplicate of pidfd. -ESRCH if the process has ended or lives in a pid namespace that we cannot
+ * see into, -EBADF if the fd is no pidfd, -EACCES or -EPERM if /proc hides it; further errors of
+ * process_parse_cgroup(). */
 int process_new(const Roots *roots, int pidfd, Process **ret);
 Process *process_ref(Process *p);
 Process *process_unref(Process *p);
 DEFINE_CLEANUP(Process *, process_unref)
 #define auto_process _cleanup_(process_unrefp)
 
-/* Reads its control group again: 1 if it moved, 0 if not, -ESRCH if it has ended. */
+/* Reads its control group again: 1 if it moved, 0 if not, -ESRCH if it has ended; errors of
+ * process_parse_cgroup(). On an error p->cgroup is what it was. */
 int process_refresh(const Roots *roots, Process *p);
 bool process_is_alive(const Process *p);
 
