@@ -42,28 +42,39 @@ typedef struct UnitMonitor UnitMonitor;
 typedef enum UnitEvent {
 	UNIT_ADDED,    /* a unit's directory appeared, or was there at the start */
 	UNIT_CHANGED,  /* a process entered or left it for good (cgroup.procs, cgroup.events) */
-	UNIT_REMOVED,
+	UNIT_REMOVED,  /* comes only for what was reported as added */
 	UNIT_RELOADED, /* systemd reloaded or re-executed: path is NULL, trust nothing */
 } UnitEvent;
 
 /* path: control group of the unit; "/user.slice/user-1000.slice/user@1000.service" and slices are
- * reported too, so that whoever set values above a unit hears of their loss. */
+ * reported too, so that whoever set values above a unit hears of their loss. A unit that was replaced
+ * by a new one of the same name comes as removed, then as added. */
 typedef void (*unit_cb)(UnitEvent event, const char *path, void *userdata);
 
-/* Subscribes to the system manager's UnitNew, UnitRemoved and Reloading. The callback comes from the
- * event loop, never from within a call. roots and h stay the caller's and must outlive the monitor. */
-int unit_monitor_new(sd_event *event, sd_bus *bus, const Roots *roots, const Hierarchy *h, unit_cb cb,
-		     void *userdata, UnitMonitor **ret);
+/* Hears of systemd's reloads over bus, which may be NULL, and works without systemd on it too. The
+ * callback comes from the event loop, never from within a call, and may do what it likes with the
+ * monitor. h stays the caller's and must outlive it. */
+int unit_monitor_new(sd_event *event, sd_bus *bus, const Hierarchy *h, unit_cb cb, void *userdata,
+		     UnitMonitor **ret);
 UnitMonitor *unit_monitor_free(UnitMonitor *m);
+DEFINE_CLEANUP(UnitMonitor *, unit_monitor_free)
+#define auto_unit_monitor _cleanup_(unit_monitor_freep)
 
-/* Starts or ends watching the slices of a user; what is there already comes as UNIT_ADDED from the
- * event loop. Watches slices, user@UID.service, and unit directories that match one of interest
- * (fnmatch patterns, copied): never the whole tree. */
+/* Directories watched for one user. A user owns his part of the tree and may fill it with slices. */
+#define UNIT_WATCHES_PER_USER 512
+
+/* Starts watching the slices of a user, or with UNIT_UID_NONE those of the system (all but
+ * user.slice); what is there already comes as UNIT_ADDED from the event loop. Watches slices,
+ * user@UID.service, and unit directories that match one of interest (fnmatch patterns, copied; NULL:
+ * none): never the whole tree. Again for the same user: takes the new patterns, and reports what they
+ * add or take away. */
 int unit_monitor_add_user(UnitMonitor *m, uid_t uid, char *const *interest);
+/* Ends it, without news. */
 void unit_monitor_remove_user(UnitMonitor *m, uid_t uid);
 
 /* The control group of a system unit that is loaded, asked of systemd asynchronously; path is NULL if
- * there is none. */
+ * there is none (not loaded, not running, or no answer). -ENOTCONN without a bus, -EINVAL for a name
+ * that is neither a service, a scope nor a slice. */
 typedef void (*unit_cgroup_cb)(const char *name, const char *path, void *userdata);
 int unit_monitor_get_cgroup(UnitMonitor *m, const char *name, unit_cgroup_cb cb, void *userdata);
 
