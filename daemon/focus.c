@@ -260,16 +260,19 @@ static bool remove_sender(FocusUser *u, const char *sender)
 
 int focus_withdraw(Focus *f, uid_t uid, const char *sender)
 {
-	FocusUser *u = find_user(f, uid);
-	bool any;
+	bool all = false;
 
-	if (!u)
-		return 0;
-	any = remove_sender(u, sender);
-	any = remove_sender(u, "") || any;
-	if (any)
-		settle(u, false);
-	return any;
+	for (size_t i = 0; i < f->n_users; i++) {
+		FocusUser *u = f->users[i];
+		bool any = remove_sender(u, sender);
+
+		if (uid == FOCUS_ALL_USERS || uid == u->uid)
+			any = remove_sender(u, "") || any;
+		if (any)
+			settle(u, false);
+		all = all || any;
+	}
+	return all;
 }
 
 static void arm_grace(FocusUser *u);

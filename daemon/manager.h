@@ -38,11 +38,15 @@ typedef struct Tracked {
 	Manager *manager;
 	Process *process;
 	sd_event_source *exit;
-	Game *game; /* the unit that it is in, if it is a game's */
+	sd_event_source *recheck; /* looks once or twice whether it moved to another unit */
+	bool rechecked;
+	bool moved;               /* its control group is another one than game's */
+	Game *game;               /* the unit that it is in, if it is a game's */
 } Tracked;
 
 /* A unit with a game in it. Several processes may have led to it; a launcher's unit may hold two. */
 struct Game {
+	Manager *manager;
 	uint64_t id;        /* for its object path; never used twice */
 	UnitPath unit;
 	uid_t uid;
@@ -51,6 +55,7 @@ struct Game {
 	bool announced;     /* on the bus */
 	GroupRole role;     /* ROLE_FRONT, ROLE_BACKGROUND, or _ROLE_MAX: none */
 	bool was_protected; /* at the last update */
+	GroupRole shown_role; /* as the bus was told; _ROLE_MAX: not protected */
 	Cgroup *group;      /* NULL until it could be opened */
 };
 
@@ -75,6 +80,8 @@ void manager_free_games(Manager *m);
 typedef struct User {
 	uid_t uid;
 	bool active; /* has the active session of some seat */
+	uint64_t rate_usec; /* start of the second that rate_n counts in */
+	unsigned rate_n;    /* changes applied for this user in it */
 } User;
 
 /* Units of a user, or of the system, that the configuration or their name makes interesting. */
@@ -99,7 +106,8 @@ typedef struct Client {
 	uid_t uid;
 	pid_t pid;
 	bool may_report;  /* polkit said yes once; forgotten when sessions change */
-	bool may_hold;
+	sd_bus_track *track; /* tells when it leaves the bus */
+	Manager *manager;
 } Client;
 
 /* What layer 5 wants to hear; all may be NULL. */
@@ -113,6 +121,10 @@ typedef struct ManagerHooks {
 	void (*game_removed)(Manager *m, const Game *g);
 	void (*regions_changed)(Manager *m, const Regions *before);
 	void (*changed)(Manager *m, const char *property);
+	/* A bus connection was made, at the start or again: register everything on it. */
+	int (*connected)(Manager *m);
+	/* The bus name is ours. */
+	void (*ready)(Manager *m);
 } ManagerHooks;
 
 struct Manager {
@@ -149,9 +161,9 @@ struct Manager {
 	uint64_t last_game_id;
 	Tracked **tracked;
 	size_t n_tracked, n_tracked_alloc;
-	Client *clients;
+	Client **clients;
 	size_t n_clients, n_clients_alloc;
-	sd_bus_track *client_track;
+	sd_event_source *reconnect_source;
 
 	/* what the bus shows; set by the update */
 	uint64_t front_game; /* id, 0 = nobody */
@@ -160,10 +172,9 @@ struct Manager {
 
 	/* update scheduling */
 	sd_event_source *update_source; /* deferred: many changes, one update */
-	sd_event_source *rate_source;   /* an update that has to wait for the rate limit */
-	uint64_t rate_window_usec;      /* start of the present second */
-	unsigned rate_n;                /* updates in it */
+	sd_event_source *rate_source;   /* an update that waits until a user's second is over */
 	const char *update_reason;      /* of the first change that asked; a static string */
+	Plan plan;                      /* the present one */
 
 	const ManagerHooks *hooks;
 };
@@ -183,10 +194,22 @@ int manager_reload(Manager *m, config_warn_cb warn, void *userdata);
 
 /* Asks for an update; reason is a static phrase for the signals that will follow. */
 void manager_queue_update(Manager *m, const char *reason);
+/* The same for a change that one user caused: at most USER_UPDATES_PER_SEC of them a second. */
+#define USER_UPDATES_PER_SEC 20
+void manager_queue_user_update(Manager *m, uid_t uid, const char *reason);
 /* The update itself (manager-update.c). */
 int manager_update(Manager *m, const char *reason);
 
+/* Takes a client's process in: the one that is tracked already, or a new one. Error as process_new(). */
+int manager_get_process(Manager *m, int pidfd, Process **ret);
 /* A report of a client: trust was checked. Takes the report over. */
 int manager_report(Manager *m, uid_t uid, FocusReport *report);
+/* A hold: trust was checked. *ret_fd belongs to the caller of this function. */
+int manager_hold(Manager *m, uid_t uid, pid_t caller, const char *who, const char *why, Process *p, int *ret_fd);
+
+/* The client behind a message: known, or made with the credentials that the bus tells. */
+int manager_get_client(Manager *m, sd_bus_message *message, Client **ret);
+void manager_forget_permissions(Manager *m);
+void manager_free_clients(Manager *m);
 
 void manager_set_state(Manager *m, ManagerState state, const char *format, ...) _printf_(3, 4);

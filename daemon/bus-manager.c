@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: MIT */
+/* io.github.vramd1.Manager. Each method: parse, validate, authorise, check limits, only then change. */
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "abilities.h"
+#include "build-config.h"
+#include "bus.h"
+#include "dump.h"
+#include "log.h"
+
+int bus_process_error(sd_bus_error *error, int r, const char *what)
+{
+	switch (r) {
+	case -EBADF:
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "'%s' is not a pidfd", what);
+	case -ESRCH:
+		return sd_bus_error_setf(error, VRAMD_ERROR_NO_SUCH_PROCESS, "The process of '%s' has ended", what);
+	case -ENOENT:
+	case -ENODEV:
+		return sd_bus_error_setf(error, VRAMD_ERROR_NO_UNIT,
+					 "The process of '%s' is in no unit that can be protected", what);
+	case -EDQUOT:
+		return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "Too many games, holds or reports");
+	case -EBUSY:
+		return sd_bus_error_setf(error, VRAMD_ERROR_BUSY, "vramd has too many clients now");
+	default:
+		return sd_bus_error_set_errno(error, r);
+	}
+}
+
+static int check_supported(Manager *m, sd_bus_error *error)
+{
+	if (m->state == STATE_UNSUPPORTED)
+		return sd_bus_error_setf(error, VRAMD_ERROR_UNAVAILABLE, "%s", m->reason);
+	return 0;
+}
+
+/* Text of a client is shown to people and logged: bounded, and no control characters. */
+static int check_text(sd_bus_error *error, const char *name, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n == 0 || n > VRAMD_TEXT_MAX)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "'%s' must have 1 to %d bytes", name,
+					 VRAMD_TEXT_MAX);
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+						 "'%s' must not have control characters", name);
+	return 0;
+}
+
+/* --- ReportFocus ------------------------------------------------------------------------------ */
+
+/* A parsed report; the processes are not yet known to anybody else. */
+typedef struct ReportCall {
+	FocusReport *report;
+	bool persist;
+} ReportCall;
+
+static int wrong_type(sd_bus_error *error, const char *key, const char *type)
+{
+	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Key '%s' must be of type '%s'", key, type);
+}
+
+static int read_process(Manager *m, sd_bus_message *message, const char *key, Process **ret, sd_bus_error *error)
+{
+	int fd, r;
+
+	if (*ret)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Key '%s' is there twice", key);
+	r = sd_bus_message_read_basic(message, 'h', &fd);
+	if (r < 0)
+		return r;
+	r = manager_get_process(m, fd, ret);
+	return r < 0 ? bus_process_error(error, r, key) : 0;
+}
+
+/* One that has ended meanwhile is left out: the next report will do so too. */
+static int read_running(Manager *m, sd_bus_message *message, FocusReport *report, sd_bus_error *error)
+{
+	size_t n_alloc = 0;
+	int fd, r;
+
+	if (report->running)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Key 'running' is there twice");
+	r = sd_bus_message_enter_container(message, 'a', "h");
+	if (r < 0)
+		return r;
+	while ((r = sd_bus_message_read_basic(message, 'h', &fd)) > 0) {
+		Process *p = NULL;
+
+		if (report->n_running == VRAMD_RUNNING_MAX)
+			return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+						 "'running' names more than %d processes", VRAMD_RUNNING_MAX);
+		if (!GROW(report->running, n_alloc, report->n_running))
+			return -ENOMEM;
+		r = manager_get_process(m, fd, &p);
+		if (r == -ESRCH)
+			continue;
+		if (r < 0)
+			return bus_process_error(error, r, "running");
+		report->running[report->n_running++] = p;
+	}
+	return r < 0 ? r : sd_bus_message_exit_container(message);
+}
+
+static int read_string(sd_bus_message *message, const char *key, char **ret, sd_bus_error *error)
+{
+	const char *s;
+	int r;
+
+	r = sd_bus_message_read_basic(message, 's', &s);
+	if (r < 0)
+		return r;
+	r = check_text(error, key, s);
+	if (r < 0)
+		return r;
+	free(*ret);
+	*ret = strdup(s);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int read_menu(sd_bus_message *message, MenuState *ret, sd_bus_error *error)
+{
+	const char *s;
+	int r;
+
+	r = sd_bus_message_read_basic(message, 's', &s);
+	if (r < 0)
+		return r;
+	*ret = menu_state_from_string(s);
+	if (*ret < 0)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+					 "Key 'menu' must be 'open', 'closed' or 'unknown'");
+	return 0;
+}
+
+/* The value of one key; the message stands in the variant. */
+static int read_key(Manager *m, sd_bus_message *message, const char *key, ReportCall *call, sd_bus_error *error)
+{
+	FocusReport *report = call->report;
+	int b, r;
+
+	if (streq(key, "source"))
+		return read_string(message, key, &report->source, error);
+	if (streq(key, "seq"))
+		return sd_bus_message_read_basic(message, 't', &report->seq);
+	if (streq(key, "appid"))
+		return sd_bus_message_read_basic(message, 'u', &report->appid);
+	if (streq(key, "menu"))
+		return read_menu(message, &report->menu, error);
+	if (streq(key, "game"))
+		return read_process(m, message, key, &report->game, error);
+	if (streq(key, "compositor"))
+		return read_process(m, message, key, &report->compositor, error);
+	if (streq(key, "running"))
+		return read_running(m, message, report, error);
+	r = sd_bus_message_read_basic(message, 'b', &b);
+	if (r >= 0)
+		call->persist = b;
+	return r;
+}
+
+static const struct {
+	const char *key, *type;
+} report_keys[] = {
+	{ "source", "s" }, { "seq", "t" },        { "game", "h" },     { "appid", "u" },
+	{ "menu", "s" },   { "compositor", "h" }, { "running", "ah" }, { "persist", "b" },
+};
+
+static int read_entry(Manager *m, sd_bus_message *message, ReportCall *call, sd_bus_error *error)
+{
+	const char *key, *contents;
+	char type;
+	int r;
+
+	r = sd_bus_message_read_basic(message, 's', &key);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(report_keys); i++) {
+		if (!streq(report_keys[i].key, key))
+			continue;
+		r = sd_bus_message_peek_type(message, &type, &contents);
+		if (r < 0)
+			return r;
+		if (!streq_ptr(contents, report_keys[i].type))
+			return wrong_type(error, key, report_keys[i].type);
+		r = sd_bus_message_enter_container(message, 'v', report_keys[i].type);
+		if (r >= 0)
+			r = read_key(m, message, key, call, error);
+		return r < 0 ? r : sd_bus_message_exit_container(message);
+	}
+	/* A newer agent may know more than we do. */
+	return sd_bus_message_skip(message, "v");
+}
+
+static int read_report(Manager *m, sd_bus_message *message, ReportCall *call, sd_bus_error *error)
+{
+	int r;
+
+	call->report = calloc(1, sizeof(*call->report));
+	if (!call->report)
+		return -ENOMEM;
+	r = sd_bus_message_enter_container(message, 'a', "{sv}");
+	if (r < 0)
+		return r;
+	while ((r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+		r = read_entry(m, message, call, error);
+		if (r < 0)
+			return r;
+		r = sd_bus_message_exit_container(message);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0)
+		return r;
+	r = sd_bus_message_exit_container(message);
+	if (r < 0)
+		return r;
+	if (!call->report->source)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Key 'source' is missing");
+	if (call->persist && !call->report->game)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "A persistent report needs 'game'");
+	call->report->sender = strdup(call->persist ? "" : sd_bus_message_get_sender(message));
+	return call->report->sender ? 0 : -ENOMEM;
+}
+
+/* Peer = process = user slice of its unit; anything else is for polkit to allow. */
+static bool owns_process(uid_t uid, const Process *p)
+{
+	auto_unit_path UnitPath unit = { 0 };
+
+	if (p->uid != uid)
+		return false;
+	return unit_path_parse(p->cgroup, &unit) < 0 || unit.uid == uid;
+}
+
+static bool owns_report(uid_t uid, const FocusReport *report)
+{
+	for (size_t i = 0; i < report->n_running; i++)
+		if (!owns_process(uid, report->running[i]))
+			return false;
+	return (!report->game || owns_process(uid, report->game)) &&
+	       (!report->compositor || owns_process(uid, report->compositor));
+}
+
+/* Whose session a report is about: the game's owner, else the caller. */
+static uid_t report_uid(const Client *client, const FocusReport *report)
+{
+	return report->game ? report->game->uid : client->uid;
+}
+
+static int finish_report(Manager *m, sd_bus_message *message, Client *client, FocusReport *report,
+			 sd_bus_error *error)
+{
+	int r;
+
+	r = manager_report(m, report_uid(client, report), report);
+	if (r < 0)
+		return bus_process_error(error, r, "game");
+	return sd_bus_reply_method_return(message, NULL);
+}
+
+static int reply_denied(sd_bus_message *message, int verdict, const char *action)
+{
+	if (verdict == -EAGAIN)
+		return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
+						  "'%s' needs authentication", action);
+	return sd_bus_reply_method_errorf(message, VRAMD_ERROR_NOT_PERMITTED,
+					  verdict < 0 ? "'%s' is not permitted, and polkit cannot be asked"
+						      : "'%s' is not permitted",
+					  action);
+}
+
+/* Answers a call from outside of sd-bus's own dispatch. */
+static void reply_error(sd_bus_message *message, int r, sd_bus_error *error)
+{
+	if (r < 0 && !sd_bus_error_is_set(error))
+		(void)sd_bus_error_set_errno(error, r);
+	if (sd_bus_error_is_set(error))
+		(void)sd_bus_reply_method_error(message, error);
+}
+
+static void on_report_verdict(sd_bus_message *message, int verdict, void *userdata)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	ReportCall call = { 0 };
+	Manager *m = userdata;
+	Client *client;
+	int r;
+
+	if (verdict <= 0) {
+		(void)reply_denied(message, verdict, VRAMD_ACTION_SET_FOCUS);
+		return;
+	}
+	/* Read again: the processes may have ended while somebody typed a password. */
+	r = sd_bus_message_rewind(message, true);
+	if (r >= 0)
+		r = read_report(m, message, &call, &error);
+	if (r >= 0)
+		r = manager_get_client(m, message, &client);
+	if (r >= 0) {
+		client->may_report = true;
+		r = finish_report(m, message, client, TAKE_PTR(call.report), &error);
+	}
+	focus_report_free(call.report);
+	reply_error(message, r, &error);
+}
+
+static int method_report_focus(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+	Manager *m = userdata;
+	auto_focus_report FocusReport *report = NULL;
+	ReportCall call = { 0 };
+	Client *client;
+	int r;
+
+	r = check_supported(m, error);
+	if (r < 0)
+		return r;
+	r = read_report(m, message, &call, error);
+	report = call.report;
+	if (r < 0)
+		return r;
+	r = manager_get_client(m, message, &client);
+	if (r < 0)
+		return bus_process_error(error, r, "sender");
+	if (client->uid != 0 && !client->may_report && !owns_report(client->uid, report)) {
+		r = polkit_check(m->polkit, message, VRAMD_ACTION_SET_FOCUS, on_report_verdict, m);
+		return r < 0 ? bus_process_error(error, r, "sender") : 1;
+	}
+	return finish_report(m, message, client, TAKE_PTR(report), error);
+}
+
+static int method_withdraw(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+	Manager *m = userdata;
+	Client *client;
+	int r;
+
+	r = check_supported(m, error);
+	if (r < 0)
+		return r;
+	r = manager_get_client(m, message, &client);
+	if (r < 0)
+		return bus_process_error(error, r, "sender");
+	(void)focus_withdraw(m->focus, client->uid == 0 ? FOCUS_ALL_USERS : client->uid, client->name);
+	return sd_bus_reply_method_return(message, NULL);
+}
+
+/* --- Hold ------------------------------------------------------------------------------------- */
+
+typedef struct HoldCall {
+	Process *process;
+	const char *who, *why;
+	uid_t uid;
+	pid_t pid;
+} HoldCall;
+
+static int read_hold(Manager *m, sd_bus_message *message, HoldCall *ret, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+	int fd, r;
+
+	r = sd_bus_message_read(message, "hss", &fd, &ret->who, &ret->why);
+	if (r < 0)
+		return r;
+	r = check_text(error, "who", ret->who);
+	if (r >= 0)
+		r = check_text(error, "why", ret->why);
+	/* No option is known yet; what a newer client asks for beyond it is not promised. */
+	if (r >= 0)
+		r = sd_bus_message_skip(message, "a{sv}");
+	if (r < 0)
+		return r;
+	r = sd_bus_query_sender_creds(message, SD_BUS_CREDS_EUID | SD_BUS_CREDS_PID, &creds);
+	if (r < 0)
+		return r;
+	r = sd_bus_creds_get_euid(creds, &ret->uid);
+	if (r < 0)
+		return r;
+	if (sd_bus_creds_get_pid(creds, &ret->pid) < 0)
+		ret->pid = 0;
+	r = manager_get_process(m, fd, &ret->process);
+	return r < 0 ? bus_process_error(error, r, "pidfd") : 0;
+}
+
+static int finish_hold(Manager *m, sd_bus_message *message, const HoldCall *call, sd_bus_error *error)
+{
+	auto_close int fd = -EBADF;
+	int r;
+
+	r = manager_hold(m, call->uid, call->pid, call->who, call->why, call->process, &fd);
+	if (r == -EDQUOT)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+					 "At most %d holds a user and %d in all", VRAMD_HOLDS_PER_UID,
+					 VRAMD_HOLDS_TOTAL);
+	if (r < 0)
+		return bus_process_error(error, r, "pidfd");
+	return sd_bus_reply_method_return(message, "h", fd);
+}
+
+static void on_hold_verdict(sd_bus_message *message, int verdict, void *userdata)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	HoldCall call = { 0 };
+	Manager *m = userdata;
+	int r;
+
+	if (verdict <= 0) {
+		(void)reply_denied(message, verdict, VRAMD_ACTION_HOLD);
+		return;
+	}
+	r = sd_bus_message_rewind(message, true);
+	if (r >= 0)
+		r = read_hold(m, message, &call, &error);
+	if (r >= 0)
+		r = finish_hold(m, message, &call, &error);
+	process_unref(call.process);
+	reply_error(message, r, &error);
+}
+
+static int method_hold(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+	Manager *m = userdata;
+	auto_process Process *p = NULL;
+	HoldCall call = { 0 };
+	int r;
+
+	r = check_supported(m, error);
+	if (r < 0)
+		return r;
+	r = read_hold(m, message, &call, error);
+	p = call.process;
+	if (r < 0)
+		return r;
+	if (call.uid != 0 && !owns_process(call.uid, p)) {
+		r = polkit_check(m->polkit, message, VRAMD_ACTION_HOLD, on_hold_verdict, m);
+		return r < 0 ? bus_process_error(error, r, "sender") : 1;
+	}
+	return finish_hold(m, message, &call, error);
+}
+
+/* --- Lists -------------------------------------------------------------------------------------- */
+
+static int append_sizes_entry(sd_bus_message *reply, const Manager *m, const char *key, const uint64_t *values)
+{
+	int r;
+
+	r = sd_bus_message_open_container(reply, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append_basic(reply, 's', key);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'v', "a{st}");
+	if (r >= 0)
+		r = bus_append_sizes(reply, &m->regions, values);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int append_game_details(sd_bus_message *reply, Manager *m, const Game *g)
+{
+	static const char *const limit_keys[] = { [DMEM_MIN] = "min", [DMEM_LOW] = "low" };
+	uint64_t values[DMEM_REGIONS_MAX];
+	int r;
+
+	r = sd_bus_message_append(reply, "{sv}{sv}{sv}{sv}{sv}", "name", "s", game_name(m, g), "uid", "u",
+				  (uint32_t)g->uid, "mark", "s", game_mark_to_string(g->identity.mark), "role", "s",
+				  g->shown_role == _ROLE_MAX ? "idle" : group_role_to_string(g->shown_role),
+				  "control-group", "s", g->unit.cgroup);
+	for (size_t i = 0; i < ARRAY_SIZE(limit_keys) && r >= 0; i++) {
+		bus_game_limits(m, g, (DmemLimit)i, values);
+		r = append_sizes_entry(reply, m, limit_keys[i], values);
+	}
+	if (r >= 0)
+		r = bus_game_usage(m, g, "dmem.current", values);
+	if (r >= 0)
+		r = append_sizes_entry(reply, m, "current", values);
+	if (r >= 0)
+		r = bus_game_spilled(m, g, values);
+	return r < 0 ? r : append_sizes_entry(reply, m, "spilled", values);
+}
+
+static int append_game(sd_bus_message *reply, Manager *m, const Game *g)
+{
+	auto_free char *path = bus_game_path(g);
+	int r;
+
+	if (!path)
+		return -ENOMEM;
+	r = sd_bus_message_open_container(reply, 'r', "ousba{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "ousb", path, g->identity.appid, g->unit.name,
+					  g->shown_role == ROLE_FRONT);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "{sv}");
+	if (r >= 0)
+		r = append_game_details(reply, m, g);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int method_list_games(sd_bus_message *message, void *userdata, sd_bus_error *error _unused_)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	Manager *m = userdata;
+	int r;
+
+	r = sd_bus_message_new_method_return(message, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "(ousba{sv})");
+	for (size_t i = 0; i < m->n_games && r >= 0; i++)
+		if (m->games[i]->announced)
+			r = append_game(reply, m, m->games[i]);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static int method_list_holds(sd_bus_message *message, void *userdata, sd_bus_error *error _unused_)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	Manager *m = userdata;
+	int r;
+
+	r = sd_bus_message_new_method_return(message, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "(ssuua{sv})");
+	for (size_t i = 0; m->holds && i < hold_count(m->holds) && r >= 0; i++) {
+		const Hold *h = hold_at(m->holds, i);
+		const Game *g = manager_game_of(m, h->process);
+		auto_free char *path = bus_game_path(g);
+
+		r = sd_bus_message_append(reply, "(ssuua{sv})", h->who, h->why, (uint32_t)h->uid,
+					  (uint32_t)h->process->pid, 2, "unit", "s", g ? g->unit.name : "", "game", "o",
+					  path ? path : "/");
+	}
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+/* --- Reload ------------------------------------------------------------------------------------- */
+
+/* The first complaints go to the caller, all of them to the log. */
+typedef struct Complaints {
+	char *text;
+	unsigned n;
+} Complaints;
+
+static void note_complaint(const char *file, unsigned line, const char *text, void *userdata)
+{
+	Complaints *c = userdata;
+	char *longer;
+
+	log_warning("%s:%u: %s, ignoring", file, line, text);
+	if (++c->n > 5)
+		return;
+	if (asprintf(&longer, "%s%s%s:%u: %s", strempty(c->text), c->text ? "; " : "", file, line, text) < 0)
+		return;
+	free(c->text);
+	c->text = longer;
+}
+
+static int do_reload(Manager *m, sd_bus_message *message, sd_bus_error *error)
+{
+	Complaints c = { 0 };
+	int r;
+
+	r = manager_reload(m, note_complaint, &c);
+	if (r < 0)
+		r = sd_bus_error_setf(error, VRAMD_ERROR_INVALID_CONFIG,
+				      "The configuration cannot be read, the present one stays: %s", strerror(-r));
+	else if (r > 0)
+		r = sd_bus_error_setf(error, VRAMD_ERROR_INVALID_CONFIG, "%d bad lines were ignored: %s", r,
+				      strempty(c.text));
+	free(c.text);
+	return r < 0 ? r : sd_bus_reply_method_return(message, NULL);
+}
+
+static void on_reload_verdict(sd_bus_message *message, int verdict, void *userdata)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+
+	if (verdict <= 0)
+		(void)reply_denied(message, verdict, VRAMD_ACTION_RELOAD);
+	else
+		reply_error(message, do_reload(userdata, message, &error), &error);
+}
+
+static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+	Manager *m = userdata;
+	uid_t uid;
+	int r;
+
+	r = sd_bus_query_sender_creds(message, SD_BUS_CREDS_EUID, &creds);
+	if (r >= 0)
+		r = sd_bus_creds_get_euid(creds, &uid);
+	if (r < 0)
+		return r;
+	if (uid != 0) {
+		r = polkit_check(m->polkit, message, VRAMD_ACTION_RELOAD, on_reload_verdict, m);
+		return r < 0 ? bus_process_error(error, r, "sender") : 1;
+	}
+	return do_reload(m, message, error);
+}
+
+/* --- Dump --------------------------------------------------------------------------------------- */
+
+static int method_dump(sd_bus_message *message, void *userdata, sd_bus_error *error _unused_)
+{
+	auto_free char *text = NULL;
+	auto_close int fd = -EBADF;
+	size_t size;
+	int r;
+
+	r = dump_state(userdata, &text, &size);
+	if (r < 0)
+		return r;
+	fd = memfd_create("vramd-dump", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -errno;
+	for (size_t n = 0; n < size;) {
+		ssize_t k = write(fd, text + n, size - n);
+
+		if (k < 0)
+			return -errno;
+		n += (size_t)k;
+	}
+	if (lseek(fd, 0, SEEK_SET) < 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return -errno;
+	return sd_bus_reply_method_return(message, "h", fd);
+}
+
+/* --- Properties --------------------------------------------------------------------------------- */
+
+static int get_text(sd_bus *bus _unused_, const char *path _unused_, const char *interface _unused_,
+		    const char *property, sd_bus_message *reply, void *userdata, sd_bus_error *error _unused_)
+{
+	Manager *m = userdata;
+	const char *s = VRAMD_VERSION;
+
+	if (streq(property, "State"))
+		s = manager_state_to_string(m->state);
+	else if (streq(property, "Reason"))
+		s = strempty(m->reason);
+	else if (streq(property, "Menu"))
+		s = menu_state_to_string(m->menu);
+	else if (streq(property, "FocusSource"))
+		s = strempty(m->focus_source);
+	return sd_bus_message_append(reply, "s", s);
+}
+
+static int get_front(sd_bus *bus _unused_, const char *path _unused_, const char *interface _unused_,
+		     const char *property _unused_, sd_bus_message *reply, void *userdata,
+		     sd_bus_error *error _unused_)
+{
+	Manager *m = userdata;
+	auto_free char *path_of_game = bus_game_path(manager_game_by_id(m, m->front_game));
+
+	return path_of_game ? sd_bus_message_append(reply, "o", path_of_game) : -ENOMEM;
+}
+
+static int get_abilities(sd_bus *bus _unused_, const char *path _unused_, const char *interface _unused_,
+			 const char *property _unused_, sd_bus_message *reply, void *userdata,
+			 sd_bus_error *error _unused_)
+{
+	Manager *m = userdata;
+	const char *names[_ABILITY_MAX + 1];
+
+	abilities_probe(m->state == STATE_UNSUPPORTED ? NULL : &m->hierarchy, m->unit_monitor, names);
+	return sd_bus_message_append_strv(reply, (char **)names);
+}
+
+static const sd_bus_vtable manager_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_METHOD_WITH_ARGS("ReportFocus", SD_BUS_ARGS("a{sv}", report), SD_BUS_NO_RESULT, method_report_focus,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Withdraw", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_withdraw,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Hold", SD_BUS_ARGS("h", pidfd, "s", who, "s", why, "a{sv}", options),
+				SD_BUS_RESULT("h", fd), method_hold, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ListGames", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ousba{sv})", games), method_list_games,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ListHolds", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ssuua{sv})", holds), method_list_holds,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("DumpByFileDescriptor", SD_BUS_NO_ARGS, SD_BUS_RESULT("h", fd), method_dump,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_PROPERTY("Version", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("State", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("Reason", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("ForegroundGame", "o", get_front, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("Menu", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("FocusSource", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("Abilities", "as", get_abilities, 0, 0),
+	SD_BUS_SIGNAL_WITH_ARGS("FocusChanged", SD_BUS_ARGS("o", game, "s", menu, "s", source, "s", reason), 0),
+	SD_BUS_SIGNAL_WITH_ARGS("Protected", SD_BUS_ARGS("o", game, "s", unit, "a{st}", low, "s", reason), 0),
+	SD_BUS_SIGNAL_WITH_ARGS("Released", SD_BUS_ARGS("o", game, "s", unit, "s", reason), 0),
+	SD_BUS_SIGNAL_WITH_ARGS("Contested",
+				SD_BUS_ARGS("s", unit, "s", region, "s", file, "t", ours, "t", theirs, "s", reason), 0),
+	SD_BUS_SIGNAL_WITH_ARGS("Evicted", SD_BUS_ARGS("o", game, "s", region, "t", bytes, "s", reason), 0),
+	SD_BUS_VTABLE_END,
+};
+
+int bus_register_manager(Manager *m)
+{
+	int r;
+
+	r = sd_bus_add_object_manager(m->bus, NULL, VRAMD_PATH);
+	if (r < 0)
+		return r;
+	return sd_bus_add_object_vtable(m->bus, NULL, VRAMD_PATH, VRAMD_IFACE_MANAGER, manager_vtable, m);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* Layer 5. The D-Bus face: vtables, and signals out of the manager's hooks. Nothing is decided here.
+ * Source: io.github.vramd1(5), dbus/io.github.vramd1.xml. */
+#pragma once
+
+#include "bus-names.h"
+#include "manager.h"
+
+/* Sets the manager's hooks; everything is registered whenever a bus connection is made, and ready is
+ * called each time the bus name is ours. */
+void bus_init(Manager *m, void (*ready)(Manager *m));
+
+int bus_register_manager(Manager *m); /* bus-manager.c */
+int bus_register_games(Manager *m);   /* bus-game.c */
+int bus_register_regions(Manager *m); /* bus-region.c */
+int bus_register_log(Manager *m);     /* bus-log.c */
+
+/* The object path of a game; "/" for none. The caller frees; NULL when memory is short. */
+char *bus_game_path(const Game *g);
+
+/* Appends a{st}: region names to bytes. values may have UINT64_MAX for "no entry". */
+int bus_append_sizes(sd_bus_message *m, const Regions *regions, const uint64_t *values);
+/* Fills values[n_regions] of a game. */
+void bus_game_limits(const Manager *m, const Game *g, DmemLimit limit, uint64_t *values);
+int bus_game_usage(const Manager *m, const Game *g, const char *file, uint64_t *values);
+int bus_game_spilled(Manager *m, const Game *g, uint64_t *values);
+
+/* Turns a negative errno of the layers below into a named error that names the process or value. */
+int bus_process_error(sd_bus_error *error, int r, const char *what);

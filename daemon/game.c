@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+/* Games and the processes that lead to them. */
+#include <sys/epoll.h>
+#include <sys/pidfd.h>
+
+#include "log.h"
+#include "manager.h"
+
+/* Steam moves a game into its scope shortly after it started it, and the move itself gives no event in
+ * the old unit: look again, twice, after a process became known. */
+#define RECHECK_FIRST_USEC (1 * USEC_PER_SEC)
+#define RECHECK_SECOND_USEC (4 * USEC_PER_SEC)
+
+static void game_close(Manager *m, Game *g)
+{
+	if (g->announced && m->hooks)
+		m->hooks->game_removed(m, g);
+	unit_path_done(&g->unit);
+	game_identity_done(&g->identity);
+	cgroup_close(g->group);
+	free(g);
+}
+
+static void tracked_free(Tracked *t)
+{
+	sd_event_source_disable_unref(t->exit);
+	sd_event_source_disable_unref(t->recheck);
+	process_unref(t->process);
+	free(t);
+}
+
+Game *manager_find_game(const Manager *m, const char *cgroup)
+{
+	for (size_t i = 0; i < m->n_games; i++)
+		if (streq(m->games[i]->unit.cgroup, cgroup))
+			return m->games[i];
+	return NULL;
+}
+
+Game *manager_game_by_id(const Manager *m, uint64_t id)
+{
+	for (size_t i = 0; i < m->n_games; i++)
+		if (m->games[i]->id == id)
+			return m->games[i];
+	return NULL;
+}
+
+Game *manager_game_of(const Manager *m, const Process *p)
+{
+	for (size_t i = 0; i < m->n_tracked; i++)
+		if (m->tracked[i]->process == p)
+			return m->tracked[i]->game;
+	return NULL;
+}
+
+const GameConfig *game_config(const Manager *m, const Game *g)
+{
+	return config_find_game(m->config, g->identity.appid, g->identity.exe, g->unit.name);
+}
+
+const char *game_name(const Manager *m, const Game *g)
+{
+	const GameConfig *c = game_config(m, g);
+
+	if (c && c->name)
+		return c->name;
+	return g->identity.name ? g->identity.name : g->unit.name;
+}
+
+bool game_allowed(const Manager *m, const Game *g)
+{
+	const GameConfig *c = game_config(m, g);
+
+	if (c && !c->protect)
+		return false;
+	return config_user_allowed(m->config, g->uid) &&
+	       config_game_allowed(m->config, g->identity.appid, g->identity.exe, g->unit.name, game_name(m, g));
+}
+
+static size_t count_games(const Manager *m, uid_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n_games; i++)
+		if (m->games[i]->uid == uid)
+			n++;
+	return n;
+}
+
+/* A game that was only known by its unit learns more as soon as one of its processes is known. */
+static void game_learn(Manager *m, Game *g, const Process *p, uint32_t appid)
+{
+	GameIdentity fresh = { 0 };
+	int r;
+
+	if (g->identity.mark == MARK_NONE || !g->identity.exe) {
+		r = game_identify(&m->roots, p, &g->unit, &fresh);
+		if (r >= 0) {
+			game_identity_done(&g->identity);
+			g->identity = fresh;
+		}
+	}
+	if (g->identity.appid == 0)
+		g->identity.appid = appid;
+}
+
+/* Takes unit over on success. */
+static int game_new(Manager *m, UnitPath *unit, uid_t uid, Game **ret)
+{
+	Game *g;
+	int r;
+
+	if (count_games(m, uid) >= GAMES_PER_UID)
+		return -EDQUOT;
+	if (!GROW(m->games, m->n_games_alloc, m->n_games))
+		return -ENOMEM;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	r = cgroup_open(&m->hierarchy, unit->cgroup, &g->group);
+	if (r < 0) {
+		free(g);
+		return r;
+	}
+	g->manager = m;
+	g->id = ++m->last_game_id;
+	g->unit = *unit;
+	*unit = (UnitPath){ 0 };
+	g->uid = uid;
+	g->role = g->shown_role = _ROLE_MAX;
+	m->games[m->n_games++] = g;
+	*ret = g;
+	return 0;
+}
+
+static int find_or_make_game(Manager *m, const Process *p, uint32_t appid, Game **ret)
+{
+	auto_unit_path UnitPath unit = { 0 };
+	Game *g;
+	int r;
+
+	r = unit_path_parse(p->cgroup, &unit);
+	if (r < 0)
+		return r == -EINVAL ? -ENOENT : r;
+	g = manager_find_game(m, unit.cgroup);
+	if (!g) {
+		r = game_new(m, &unit, p->uid, &g);
+		if (r < 0)
+			return r;
+	}
+	game_learn(m, g, p, appid);
+	if (!g->announced && m->hooks) {
+		g->announced = true;
+		m->hooks->game_added(m, g);
+	}
+	*ret = g;
+	return 0;
+}
+
+static void untrack(Manager *m, size_t i)
+{
+	Tracked *t = m->tracked[i];
+
+	m->tracked[i] = m->tracked[--m->n_tracked];
+	tracked_free(t);
+}
+
+static int on_exit_event(sd_event_source *s, int fd _unused_, uint32_t events _unused_, void *userdata)
+{
+	Tracked *t = userdata;
+
+	(void)sd_event_source_set_enabled(s, SD_EVENT_OFF);
+	focus_process_gone(t->manager->focus, t->process);
+	manager_queue_update(t->manager, "a process ended");
+	return 0;
+}
+
+static void arm_recheck(Tracked *t, uint64_t usec);
+
+static int on_recheck(sd_event_source *s _unused_, uint64_t usec _unused_, void *userdata)
+{
+	Tracked *t = userdata;
+	bool first = !t->rechecked;
+
+	t->recheck = sd_event_source_disable_unref(t->recheck);
+	t->rechecked = true;
+	if (process_refresh(&t->manager->roots, t->process) == 1) {
+		t->moved = true;
+		manager_queue_update(t->manager, "the game moved to another unit");
+	}
+	if (first)
+		arm_recheck(t, RECHECK_SECOND_USEC);
+	return 0;
+}
+
+static void arm_recheck(Tracked *t, uint64_t usec)
+{
+	if (sd_event_add_time_relative(t->manager->event, &t->recheck, CLOCK_MONOTONIC, usec, 0, on_recheck, t) >= 0)
+		(void)sd_event_source_set_description(t->recheck, "unit-recheck");
+}
+
+int manager_track(Manager *m, Process *p, Tracked **ret)
+{
+	Tracked *t;
+	int r;
+
+	for (size_t i = 0; i < m->n_tracked; i++)
+		if (m->tracked[i]->process == p) {
+			*ret = m->tracked[i];
+			return 0;
+		}
+	if (!GROW(m->tracked, m->n_tracked_alloc, m->n_tracked))
+		return -ENOMEM;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	t->manager = m;
+	t->process = process_ref(p);
+	r = sd_event_add_io(m->event, &t->exit, p->pidfd, EPOLLIN, on_exit_event, t);
+	if (r < 0) {
+		tracked_free(t);
+		return r;
+	}
+	(void)sd_event_source_set_description(t->exit, "process-exit");
+	m->tracked[m->n_tracked++] = t;
+	*ret = t;
+	return 0;
+}
+
+int manager_track_game(Manager *m, Process *p, uint32_t appid, Game **ret)
+{
+	Tracked *t;
+	Game *g;
+	int r;
+
+	r = find_or_make_game(m, p, appid, &g);
+	if (r < 0)
+		return r;
+	r = manager_track(m, p, &t);
+	if (r < 0)
+		return r;
+	if (t->game != g) {
+		t->game = g;
+		if (!t->recheck && !t->rechecked)
+			arm_recheck(t, RECHECK_FIRST_USEC);
+	}
+	*ret = g;
+	return 0;
+}
+
+int manager_get_process(Manager *m, int pidfd, Process **ret)
+{
+	auto_process Process *p = NULL;
+	int r;
+
+	r = process_new(&m->roots, pidfd, &p);
+	if (r < 0)
+		return r;
+	/* Two living processes cannot have one pid: it is the same one. */
+	for (size_t i = 0; i < m->n_tracked; i++) {
+		Process *known = m->tracked[i]->process;
+
+		if (known->pid != p->pid || !process_is_alive(known))
+			continue;
+		if (process_refresh(&m->roots, known) == 1)
+			m->tracked[i]->moved = true;
+		*ret = process_ref(known);
+		return 0;
+	}
+	*ret = TAKE_PTR(p);
+	return 0;
+}
+
+/* --- Clearing up ------------------------------------------------------------------------------ */
+
+static void follow_move(Manager *m, Tracked *t)
+{
+	uint32_t appid = t->game ? t->game->identity.appid : 0;
+	bool was_game = t->game;
+	Game *g;
+
+	t->moved = false;
+	t->game = NULL;
+	if (was_game && find_or_make_game(m, t->process, appid, &g) >= 0)
+		t->game = g;
+}
+
+static bool game_in_use(const Manager *m, const Game *g)
+{
+	for (size_t i = 0; i < m->n_tracked; i++)
+		if (m->tracked[i]->game == g)
+			return true;
+	return g->named && cgroup_is_populated(g->group) > 0;
+}
+
+void manager_refresh_games(Manager *m)
+{
+	for (size_t i = m->n_tracked; i-- > 0;) {
+		Tracked *t = m->tracked[i];
+
+		/* The last reference is ours: no report and no hold names it any more. */
+		if (t->process->n_ref == 1 || !process_is_alive(t->process))
+			untrack(m, i);
+		else if (t->moved)
+			follow_move(m, t);
+	}
+	for (size_t i = m->n_games; i-- > 0;) {
+		Game *g = m->games[i];
+
+		if (game_in_use(m, g))
+			continue;
+		if (g->was_protected && m->hooks)
+			m->hooks->released(m, g, "the game ended");
+		m->games[i] = m->games[--m->n_games];
+		game_close(m, g);
+	}
+}
+
+void manager_free_games(Manager *m)
+{
+	while (m->n_tracked > 0)
+		untrack(m, m->n_tracked - 1);
+	for (size_t i = 0; i < m->n_games; i++)
+		game_close(m, m->games[i]);
+	m->n_games = 0;
+}
+
+/* --- News of units ---------------------------------------------------------------------------- */
+
+/* The first process of a unit tells what runs in it. */
+static void learn_from_unit(Manager *m, Game *g)
+{
+	auto_process Process *p = NULL;
+	auto_close int pidfd = -EBADF;
+	auto_free pid_t *pids = NULL;
+	size_t n;
+
+	if (cgroup_procs(&m->hierarchy, g->unit.cgroup, &pids, &n) < 0 || n == 0)
+		return;
+	pidfd = pidfd_open(pids[0], 0);
+	if (pidfd < 0 || process_new(&m->roots, pidfd, &p) < 0)
+		return;
+	/* The pid may have been given to another process meanwhile. */
+	if (cgroup_path_is_below(p->cgroup, g->unit.cgroup))
+		game_learn(m, g, p, 0);
+}
+
+static bool unit_names_a_game(const Manager *m, const UnitPath *unit)
+{
+	if (unit->appid > 0)
+		return true;
+	for (size_t i = 0; i < m->config->n_games; i++) {
+		const GameConfig *c = &m->config->games[i];
+
+		if (c->by == GAME_BY_UNIT && unit_matches(unit->name, (char *[]){ c->pattern, NULL }))
+			return true;
+	}
+	return false;
+}
+
+static void add_named_game(Manager *m, const char *path)
+{
+	auto_unit_path UnitPath unit = { 0 };
+	Game *g = manager_find_game(m, path);
+
+	if (!g) {
+		if (unit_path_parse(path, &unit) < 0 || unit.uid == UNIT_UID_NONE || !unit_names_a_game(m, &unit))
+			return;
+		if (game_new(m, &unit, unit.uid, &g) < 0)
+			return;
+		g->identity.appid = g->unit.appid;
+	}
+	g->named = true;
+	if (!g->identity.exe)
+		learn_from_unit(m, g);
+	/* An empty scope is being filled right now: it is announced when somebody is in it. */
+	if (!g->announced && m->hooks && g->identity.exe) {
+		g->announced = true;
+		m->hooks->game_added(m, g);
+	}
+}
+
+static int add_unit(Manager *m, const char *path)
+{
+	auto_unit_path UnitPath unit = { 0 };
+	char *copy;
+
+	if (unit_path_parse(path, &unit) < 0)
+		return 0;
+	for (size_t i = 0; i < m->n_units; i++)
+		if (streq(m->units[i].path, path))
+			return 0;
+	if (!GROW(m->units, m->n_units_alloc, m->n_units))
+		return -ENOMEM;
+	copy = strdup(path);
+	if (!copy)
+		return -ENOMEM;
+	m->units[m->n_units++] = (KnownUnit){ copy, strrchr(copy, '/') + 1, unit.uid };
+	return 0;
+}
+
+static void remove_unit(Manager *m, const char *path)
+{
+	for (size_t i = 0; i < m->n_units; i++)
+		if (streq(m->units[i].path, path)) {
+			free(m->units[i].path);
+			m->units[i] = m->units[--m->n_units];
+			return;
+		}
+}
+
+/* Some process may have come from elsewhere into the unit that just changed. */
+static void recheck_processes(Manager *m)
+{
+	for (size_t i = 0; i < m->n_tracked; i++)
+		if (process_refresh(&m->roots, m->tracked[i]->process) == 1)
+			m->tracked[i]->moved = true;
+}
+
+void manager_unit_event(UnitEvent event, const char *path, void *userdata)
+{
+	Manager *m = userdata;
+
+	switch (event) {
+	case UNIT_ADDED:
+		if (add_unit(m, path) < 0)
+			(void)log_oom();
+		add_named_game(m, path);
+		recheck_processes(m);
+		manager_queue_update(m, "a unit started");
+		break;
+	case UNIT_CHANGED:
+		add_named_game(m, path);
+		recheck_processes(m);
+		manager_queue_update(m, "a unit changed");
+		break;
+	case UNIT_REMOVED:
+		remove_unit(m, path);
+		manager_queue_update(m, "a unit ended");
+		break;
+	case UNIT_RELOADED:
+		apply_distrust(m->apply);
+		manager_queue_update(m, "systemd reloaded");
+		break;
+	}
+}

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: MIT */
+/* The manager's life, its bus connection, and when it updates. */
+#include <signal.h>
+#include <stdarg.h>
+
+#include "bus-names.h"
+#include "log.h"
+#include "manager.h"
+
+#define CLIENTS_MAX 1024
+/* A bus that is gone comes back when its socket does; ask again at this distance if it does not. */
+#define RECONNECT_USEC (250 * USEC_PER_MSEC)
+#define DEFAULT_BUS_ADDRESS "unix:path=/run/dbus/system_bus_socket"
+
+static const char *const state_names[_STATE_MAX] = {
+	[STATE_UNSUPPORTED] = "unsupported",
+	[STATE_IDLE] = "idle",
+	[STATE_PROTECTING] = "protecting",
+	[STATE_PAUSED] = "paused",
+};
+
+const char *manager_state_to_string(ManagerState s)
+{
+	return state_names[s];
+}
+
+void manager_set_state(Manager *m, ManagerState state, const char *format, ...)
+{
+	char *reason = NULL;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vasprintf(&reason, format, ap);
+	va_end(ap);
+	if (n < 0)
+		return;
+	if (m->state == state && streq_ptr(m->reason, reason)) {
+		free(reason);
+		return;
+	}
+	m->state = state;
+	free(m->reason);
+	m->reason = reason;
+	if (m->hooks)
+		m->hooks->changed(m, "State");
+}
+
+/* --- When to update --------------------------------------------------------------------------- */
+
+static int on_update(sd_event_source *s _unused_, void *userdata)
+{
+	Manager *m = userdata;
+	const char *reason = m->update_reason;
+	int r;
+
+	m->update_reason = NULL;
+	r = manager_update(m, reason ? reason : "asked for");
+	if (r < 0)
+		log_error_errno(r, "Cannot decide anew, what holds stays: %m");
+	return 0;
+}
+
+void manager_queue_update(Manager *m, const char *reason)
+{
+	if (!m->update_source)
+		return;
+	if (!m->update_reason)
+		m->update_reason = reason;
+	(void)sd_event_source_set_enabled(m->update_source, SD_EVENT_ONESHOT);
+}
+
+static int on_rate(sd_event_source *s _unused_, uint64_t usec _unused_, void *userdata)
+{
+	Manager *m = userdata;
+
+	m->rate_source = sd_event_source_disable_unref(m->rate_source);
+	manager_queue_update(m, "reports came faster than they are applied");
+	return 0;
+}
+
+/* True if the user may cause one more change now; else a timer is armed for the next second. */
+static bool take_rate(Manager *m, User *u)
+{
+	uint64_t now;
+
+	(void)sd_event_now(m->event, CLOCK_MONOTONIC, &now);
+	if (now >= u->rate_usec + USEC_PER_SEC) {
+		u->rate_usec = now;
+		u->rate_n = 0;
+	}
+	if (u->rate_n < USER_UPDATES_PER_SEC) {
+		u->rate_n++;
+		return true;
+	}
+	if (!m->rate_source &&
+	    sd_event_add_time(m->event, &m->rate_source, CLOCK_MONOTONIC, u->rate_usec + USEC_PER_SEC, 0, on_rate,
+			      m) >= 0)
+		(void)sd_event_source_set_description(m->rate_source, "update-rate");
+	return !m->rate_source;
+}
+
+void manager_queue_user_update(Manager *m, uid_t uid, const char *reason)
+{
+	for (size_t i = 0; i < m->n_users; i++)
+		if (m->users[i].uid == uid) {
+			if (take_rate(m, &m->users[i]))
+				manager_queue_update(m, reason);
+			return;
+		}
+	/* Somebody without a session cannot be in front: nothing to apply. */
+}
+
+/* --- News from the layers below ----------------------------------------------------------------- */
+
+static void on_focus(uid_t uid, void *userdata)
+{
+	manager_queue_user_update(userdata, uid, "the focus changed");
+}
+
+static void on_hold_released(const Hold *hold, void *userdata)
+{
+	manager_queue_user_update(userdata, hold->process->uid, "a hold was released");
+}
+
+static void on_written(const char *path, const char *region, DmemLimit limit, uint64_t old, uint64_t value,
+		       void *userdata)
+{
+	Manager *m = userdata;
+	char a[DMEM_LINE_MAX], b[DMEM_LINE_MAX];
+
+	/* The text that the kernel shows: the region's name is repeated, the value is what counts. */
+	if (dmem_format(a, region, old) < 0 || dmem_format(b, region, value) < 0)
+		return;
+	(void)log_full(m->dry_run ? LOG_INFO : LOG_DEBUG, 0, "%s: %s %s %s -> %s", m->dry_run ? "would write" : "wrote",
+		       path, dmem_limit_to_file(limit), a, strrchr(b, ' ') + 1);
+}
+
+static void on_contested(const char *path, const char *region, DmemLimit limit, uint64_t ours, uint64_t theirs,
+			 bool yielded, void *userdata)
+{
+	Manager *m = userdata;
+	const char *reason = yielded ? "written too often, vramd leaves it alone now" : "vramd wrote its own value again";
+
+	(void)log_full(yielded ? LOG_WARNING : LOG_NOTICE, 0, "Another program writes %s of '%s' (%s): %s",
+		       dmem_limit_to_file(limit), path, region, reason);
+	if (m->hooks)
+		m->hooks->contested(m, path, region, limit, ours, theirs, reason);
+}
+
+static void on_lost(const char *path, void *userdata)
+{
+	log_debug("Values at or below '%s' were lost", path);
+	manager_queue_update(userdata, "values were lost");
+}
+
+static const ApplyHooks apply_hooks = { on_written, on_contested, on_lost };
+
+static int refresh_regions(Manager *m)
+{
+	Regions before = m->regions, fresh;
+	int r;
+
+	r = regions_read(&m->hierarchy, &fresh);
+	if (r < 0)
+		return r;
+	m->regions = fresh;
+	if (m->hooks)
+		m->hooks->regions_changed(m, &before);
+	regions_done(&before);
+	return 0;
+}
+
+static void on_regions(void *userdata)
+{
+	Manager *m = userdata;
+	int r;
+
+	r = refresh_regions(m);
+	if (r < 0)
+		log_warning_errno(r, "Cannot read the regions, ignoring: %m");
+	/* A region that is back has lost every value. */
+	apply_distrust(m->apply);
+	manager_queue_update(m, "a graphics device came or went");
+}
+
+static int on_sleep(sd_bus_message *message, void *userdata, sd_bus_error *error _unused_)
+{
+	Manager *m = userdata;
+	int start, r;
+
+	r = sd_bus_message_read(message, "b", &start);
+	if (r < 0)
+		return r;
+	m->sleeping = start;
+	if (!start)
+		apply_distrust(m->apply);
+	manager_queue_update(m, start ? "the system goes to sleep" : "the system woke up");
+	return 0;
+}
+
+/* --- Clients ------------------------------------------------------------------------------------ */
+
+static void client_free(Client *c)
+{
+	sd_bus_track_unref(c->track);
+	free(c->name);
+	free(c);
+}
+
+static int on_client_gone(sd_bus_track *track _unused_, void *userdata)
+{
+	Client *c = userdata;
+	Manager *m = c->manager;
+
+	for (size_t i = 0; i < m->n_clients; i++)
+		if (m->clients[i] == c) {
+			m->clients[i] = m->clients[--m->n_clients];
+			break;
+		}
+	focus_sender_gone(m->focus, c->name);
+	client_free(c);
+	return 1; /* with 0 the track, which is gone, would be queued again */
+}
+
+static int client_new(Manager *m, sd_bus_message *message, Client **ret)
+{
+	_cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+	const char *sender = sd_bus_message_get_sender(message);
+	Client *c;
+	int r;
+
+	if (!sender)
+		return -EINVAL;
+	if (m->n_clients >= CLIENTS_MAX)
+		return -EBUSY;
+	if (!GROW(m->clients, m->n_clients_alloc, m->n_clients))
+		return -ENOMEM;
+	r = sd_bus_query_sender_creds(message, SD_BUS_CREDS_EUID | SD_BUS_CREDS_PID, &creds);
+	if (r < 0)
+		return r;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return -ENOMEM;
+	c->manager = m;
+	c->name = strdup(sender);
+	r = c->name ? sd_bus_creds_get_euid(creds, &c->uid) : -ENOMEM;
+	if (r >= 0 && sd_bus_creds_get_pid(creds, &c->pid) < 0)
+		c->pid = 0;
+	if (r >= 0)
+		r = sd_bus_track_new(m->bus, &c->track, on_client_gone, c);
+	if (r >= 0)
+		r = sd_bus_track_add_name(c->track, sender);
+	if (r < 0) {
+		client_free(c);
+		return r;
+	}
+	m->clients[m->n_clients++] = c;
+	*ret = c;
+	return 0;
+}
+
+int manager_get_client(Manager *m, sd_bus_message *message, Client **ret)
+{
+	const char *sender = sd_bus_message_get_sender(message);
+
+	for (size_t i = 0; i < m->n_clients; i++)
+		if (streq_ptr(m->clients[i]->name, sender)) {
+			*ret = m->clients[i];
+			return 0;
+		}
+	return client_new(m, message, ret);
+}
+
+void manager_forget_permissions(Manager *m)
+{
+	for (size_t i = 0; i < m->n_clients; i++)
+		m->clients[i]->may_report = false;
+}
+
+/* Their bus is gone, so they are; their last words have grace. */
+void manager_free_clients(Manager *m)
+{
+	for (size_t i = 0; i < m->n_clients; i++) {
+		focus_sender_gone(m->focus, m->clients[i]->name);
+		client_free(m->clients[i]);
+	}
+	m->n_clients = 0;
+}
+
+int manager_report(Manager *m, uid_t uid, FocusReport *report)
+{
+	auto_focus_report FocusReport *fresh = report;
+	Game *g;
+	Tracked *t;
+	int r;
+
+	if (fresh->game) {
+		r = manager_track_game(m, fresh->game, fresh->appid, &g);
+		if (r < 0)
+			return r;
+	}
+	for (size_t i = 0; i < fresh->n_running; i++)
+		if (manager_track_game(m, fresh->running[i], 0, &g) < 0)
+			log_debug("Process %d that was reported as a game is in no unit, ignoring",
+				  (int)fresh->running[i]->pid);
+	if (fresh->compositor) {
+		r = manager_track(m, fresh->compositor, &t);
+		if (r < 0)
+			return r;
+	}
+	return focus_report(m->focus, uid, TAKE_PTR(fresh));
+}
+
+int manager_hold(Manager *m, uid_t uid, pid_t caller, const char *who, const char *why, Process *p, int *ret_fd)
+{
+	Hold *hold;
+	Game *g;
+	int r;
+
+	r = hold_check_limits(m->holds, uid);
+	if (r < 0)
+		return r;
+	r = manager_track_game(m, p, 0, &g);
+	if (r < 0)
+		return r;
+	r = hold_new(m->holds, uid, caller, who, why, p, ret_fd, &hold);
+	if (r < 0)
+		return r;
+	manager_queue_user_update(m, p->uid, "a hold was taken");
+	return 0;
+}
+
+/* --- The bus ------------------------------------------------------------------------------------ */
+
+static int connect_bus(Manager *m);
+
+static int on_reconnect(sd_event_source *s _unused_, uint64_t usec _unused_, void *userdata)
+{
+	Manager *m = userdata;
+	int r;
+
+	m->reconnect_source = sd_event_source_disable_unref(m->reconnect_source);
+	r = connect_bus(m);
+	if (r < 0) {
+		log_error_errno(r, "Cannot connect to the system bus again: %m");
+		(void)sd_event_exit(m->event, r);
+	}
+	return 0;
+}
+
+static void drop_bus(Manager *m)
+{
+	if (m->focus)
+		manager_free_clients(m);
+	m->polkit = polkit_free(m->polkit);
+	m->unit_monitor = unit_monitor_free(m->unit_monitor);
+	m->bus = sd_bus_close_unref(m->bus);
+}
+
+static int on_disconnected(sd_bus_message *message _unused_, void *userdata, sd_bus_error *error _unused_)
+{
+	Manager *m = userdata;
+
+	log_warning("The system bus went away; what is protected stays so until it is back");
+	if (!m->reconnect_source)
+		(void)sd_event_add_time_relative(m->event, &m->reconnect_source, CLOCK_MONOTONIC, RECONNECT_USEC, 0,
+						 on_reconnect, m);
+	return 0;
+}
+
+static int open_bus(sd_bus **ret)
+{
+	_cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
+	const char *address = secure_getenv("DBUS_SYSTEM_BUS_ADDRESS");
+	int r;
+
+	r = sd_bus_new(&bus);
+	if (r >= 0)
+		r = sd_bus_set_address(bus, address ? address : DEFAULT_BUS_ADDRESS);
+	if (r >= 0)
+		r = sd_bus_set_bus_client(bus, true);
+	/* Waits with inotify for a socket that is not there yet. */
+	if (r >= 0)
+		r = sd_bus_set_watch_bind(bus, true);
+	if (r >= 0)
+		r = sd_bus_negotiate_fds(bus, true);
+	if (r >= 0)
+		r = sd_bus_start(bus);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(bus);
+	return 0;
+}
+
+static int match_signals(Manager *m)
+{
+	int r;
+
+	r = sd_bus_match_signal_async(m->bus, NULL, "org.freedesktop.DBus.Local", NULL, "org.freedesktop.DBus.Local",
+				      "Disconnected", on_disconnected, NULL, m);
+	if (r < 0)
+		return r;
+	return sd_bus_match_signal_async(m->bus, NULL, "org.freedesktop.login1", "/org/freedesktop/login1",
+					 "org.freedesktop.login1.Manager", "PrepareForSleep", on_sleep, NULL, m);
+}
+
+static int connect_bus(Manager *m)
+{
+	int r;
+
+	drop_bus(m);
+	r = open_bus(&m->bus);
+	if (r < 0)
+		return r;
+	r = sd_bus_attach_event(m->bus, m->event, SD_EVENT_PRIORITY_NORMAL);
+	if (r < 0)
+		return r;
+	r = match_signals(m);
+	if (r < 0)
+		return r;
+	r = polkit_new(m->bus, &m->polkit);
+	if (r < 0)
+		return r;
+	if (m->state != STATE_UNSUPPORTED) {
+		r = unit_monitor_new(m->event, m->bus, &m->hierarchy, manager_unit_event, m, &m->unit_monitor);
+		if (r < 0)
+			return r;
+		r = manager_watch_units(m);
+		if (r < 0)
+			log_warning_errno(r, "Cannot watch all units, ignoring: %m");
+	}
+	return m->hooks ? m->hooks->connected(m) : 0;
+}
+
+/* --- Life ----------------------------------------------------------------------------------------- */
+
+static void log_config_warning(const char *file, unsigned line, const char *text, void *userdata _unused_)
+{
+	if (line > 0)
+		log_warning("%s:%u: %s, ignoring", file, line, text);
+	else
+		log_warning("%s: %s, ignoring", file, text);
+}
+
+static void use_config(Manager *m, Config *c)
+{
+	config_free(m->config);
+	m->config = c;
+	if (m->focus)
+		focus_set_times(m->focus, c->debounce_usec, c->grace_usec);
+	if (m->apply)
+		apply_set_ownership(m->apply, c->ownership, c->reassert_limit);
+}
+
+int manager_reload(Manager *m, config_warn_cb warn, void *userdata)
+{
+	Config *fresh;
+	unsigned bad;
+	int r;
+
+	r = config_load(&m->roots, m->config_file, warn ? warn : log_config_warning, userdata, &fresh, &bad);
+	if (r < 0)
+		return r;
+	use_config(m, fresh);
+	if (m->unit_monitor) {
+		r = manager_watch_units(m);
+		if (r < 0)
+			log_warning_errno(r, "Cannot watch all units, ignoring: %m");
+	}
+	manager_queue_update(m, "the configuration was read again");
+	return (int)bad;
+}
+
+static int start_tables(Manager *m)
+{
+	int r;
+
+	r = focus_new(m->event, on_focus, m, &m->focus);
+	if (r < 0)
+		return r;
+	r = hold_table_new(m->event, on_hold_released, m, &m->holds);
+	if (r < 0)
+		return r;
+	r = sd_event_add_defer(m->event, &m->update_source, on_update, m);
+	if (r < 0)
+		return r;
+	(void)sd_event_source_set_description(m->update_source, "update");
+	return sd_event_source_set_enabled(m->update_source, SD_EVENT_OFF);
+}
+
+/* What needs dmem. First of all, whatever a crash left is put back. */
+static int start_protecting(Manager *m)
+{
+	int r;
+
+	r = apply_new(&m->hierarchy, &m->roots, m->runtime_dir, m->dry_run, m->event, &apply_hooks, m, &m->apply);
+	if (r < 0)
+		return log_error_errno(r, "Cannot open the journal in '%s': %m", m->runtime_dir);
+	r = apply_restore(m->apply);
+	if (r < 0)
+		log_warning_errno(r, "Cannot put back all that an earlier run left, ignoring: %m");
+	apply_set_ownership(m->apply, m->config->ownership, m->config->reassert_limit);
+	r = refresh_regions(m);
+	if (r < 0)
+		return log_error_errno(r, "Cannot read the regions: %m");
+	if (m->roots.relocated)
+		return 0;
+	r = region_monitor_new(m->event, on_regions, m, &m->region_monitor);
+	if (r < 0)
+		log_warning_errno(r, "Graphics devices that come or go will not be noticed: %m");
+	return 0;
+}
+
+int manager_start(Manager *m)
+{
+	const char *reason;
+	int r;
+
+	r = manager_reload(m, NULL, NULL);
+	if (r < 0)
+		return log_error_errno(r, "Cannot read the configuration '%s': %m", strempty(m->config_file));
+	r = start_tables(m);
+	if (r < 0)
+		return log_error_errno(r, "Cannot set up the event loop: %m");
+	use_config(m, TAKE_PTR(m->config));
+	r = hierarchy_open(&m->roots, &m->hierarchy, &reason);
+	if (r == -EOPNOTSUPP)
+		manager_set_state(m, STATE_UNSUPPORTED, "%s", reason);
+	else if (r < 0)
+		return log_error_errno(r, "Cannot open the control group hierarchy: %m");
+	else
+		manager_set_state(m, STATE_IDLE, "no game is in front");
+	if (m->state != STATE_UNSUPPORTED) {
+		r = start_protecting(m);
+		if (r < 0)
+			return r;
+	}
+	r = connect_bus(m);
+	if (r < 0)
+		return log_error_errno(r, "Cannot connect to the system bus: %m");
+	if (m->state == STATE_UNSUPPORTED)
+		return 0;
+	r = manager_start_sessions(m);
+	if (r < 0)
+		return log_error_errno(r, "Cannot follow the sessions of logind: %m");
+	manager_queue_update(m, "vramd started");
+	return 0;
+}
+
+int manager_stop(Manager *m)
+{
+	return m->apply ? apply_restore(m->apply) : 0;
+}
+
+int manager_new(Manager **ret)
+{
+	_cleanup_(manager_freep) Manager *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->hierarchy.root_fd = -EBADF;
+	m->menu = MENU_UNKNOWN;
+	r = sd_event_default(&m->event);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(m);
+	return 0;
+}
+
+Manager *manager_free(Manager *m)
+{
+	if (!m)
+		return NULL;
+	/* Layer 5 must not hear of what is only being taken down. */
+	m->hooks = NULL;
+	drop_bus(m);
+	region_monitor_free(m->region_monitor);
+	manager_free_games(m);
+	manager_free_users(m);
+	sd_event_source_disable_unref(m->reconnect_source);
+	sd_event_source_disable_unref(m->update_source);
+	sd_event_source_disable_unref(m->rate_source);
+	m->update_source = NULL;
+	hold_table_free(m->holds);
+	focus_free(m->focus);
+	apply_free(m->apply);
+	plan_done(&m->plan);
+	regions_done(&m->regions);
+	hierarchy_done(&m->hierarchy);
+	config_free(m->config);
+	free(m->games);
+	free(m->tracked);
+	free(m->clients);
+	free(m->focus_source);
+	free(m->reason);
+	free(m->roots.proc);
+	free(m->roots.cgroup);
+	free(m->roots.etc);
+	free(m->config_file);
+	free(m->runtime_dir);
+	sd_event_unref(m->event);
+	free(m);
+	return NULL;
+}
