@@ -359,7 +359,7 @@ static _Noreturn void helper_run(int fd, const char *mount_point)
 	_exit(0);
 }
 
-/* Forked before mounting: a copy of the FUSE descriptor would keep a dead mount alive. Gives the pid. */
+/* Before mounting: a copy of the FUSE descriptor would keep a dead mount alive. Gives the pid. */
 static pid_t helper_start(const char *mount_point)
 {
 	int fds[2];
