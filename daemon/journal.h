@@ -9,7 +9,9 @@
  * Format, one record a line after "vramd-journal 1 <boot id>", fields split by tabs:
  *   value  <path> <inode> <region> <dmem.min|dmem.low|dmem.max> <old> <ours> <ours before>
  *   owner  <path> <inode> <uid> <gid> <octal mode>
- *   dmem   <path> <inode>              (+dmem in its cgroup.subtree_control is ours)  */
+ *   dmem   <path> <inode>              (+dmem in its cgroup.subtree_control is ours)
+ * Numbers are decimal but for the mode; "max" is 18446744073709551615. The last line, too, ends with a
+ * newline: one that does not was cut off. No fsync(2): the file need not outlive the boot. */
 #pragma once
 
 #include "cgroup.h"
@@ -31,6 +33,8 @@ typedef struct Record {
 	uint64_t ours;     /* what we wrote last, or are about to write */
 	uint64_t ours_before; /* what we wrote before that: the write of ours may not have happened */
 	bool yielded;      /* a stranger won: never written or put back until the group is planned anew */
+	bool known;        /* not on file: the present value is ours for sure, no need to read it */
+	bool claimed;      /* not on file: the plan that is being applied names it */
 	/* RECORD_OWNER */
 	FileOwner owner;
 } Record;
@@ -38,23 +42,28 @@ typedef struct Record {
 typedef struct Journal {
 	int dir_fd;        /* the runtime directory; -EBADF: kept in memory only (dry run) */
 	char boot_id[40];
-	Record **records;
+	Record **records;  /* by path (so parents come first), kind, region, limit */
 	size_t n, n_alloc;
 	bool dirty;        /* memory and file differ */
 } Journal;
 
 /* Opens the journal of a runtime directory (created if missing, mode 0700) and reads what an earlier run
- * left. Records of another boot are dropped. A damaged line is skipped and counted in *ret_bad: the
- * others are still put back. */
+ * left; with dir NULL it is kept in memory only. Records of another boot are dropped. A damaged line is
+ * skipped and counted in *ret_bad: the others are still put back. */
 int journal_open(const Roots *roots, const char *dir, Journal *ret, unsigned *ret_bad);
 void journal_done(Journal *j);
-/* Writes the file if it is dirty; removes it when there are no records. */
+/* Writes the file if it is dirty; removes it when there are no records. On an error (-E2BIG: longer than
+ * JOURNAL_TEXT_MAX) the old file is still there and nothing may be written to a control group. */
 int journal_sync(Journal *j);
 
+/* region and limit count for RECORD_VALUE only: else NULL and 0. */
 Record *journal_find(const Journal *j, RecordKind kind, const char *path, const char *region, DmemLimit limit);
-/* A fresh record with path and, if not NULL, region copied. */
-int journal_add(Journal *j, RecordKind kind, const char *path, const char *region, Record **ret);
+/* A fresh record. -EINVAL: path or region could not be read back; -EEXIST; -ENOSPC: JOURNAL_RECORDS_MAX. */
+int journal_add(Journal *j, RecordKind kind, const char *path, const char *region, DmemLimit limit,
+		Record **ret);
 void journal_remove(Journal *j, Record *record);
+/* Where the records of a path begin, or would. */
+size_t journal_first(const Journal *j, const char *path);
 
 /* For tests and the fuzzer. */
 int journal_parse(Journal *j, const char *text, unsigned *ret_bad);
