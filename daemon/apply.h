@@ -13,11 +13,13 @@
 
 typedef struct Apply Apply;
 
+/* Any may be NULL. A hook must not call into apply again: it notes what there is to do. */
 typedef struct ApplyHooks {
 	/* A value was written (or, in a dry run, would have been). */
 	void (*written)(const char *path, const char *region, DmemLimit limit, uint64_t old, uint64_t value,
 			void *userdata);
-	/* A stranger wrote one of our values; yielded: we stopped writing it again. Called from the loop. */
+	/* A stranger wrote one of our values; yielded: we stopped writing it again. Called from the loop,
+	 * after ours was written again. */
 	void (*contested)(const char *path, const char *region, DmemLimit limit, uint64_t ours, uint64_t theirs,
 			  bool yielded, void *userdata);
 	/* Something under a group that we hold changed so that the plan must be applied anew: dmem was
@@ -26,25 +28,35 @@ typedef struct ApplyHooks {
 } ApplyHooks;
 
 /* Opens (or, after a crash, takes over) the journal in runtime_dir. event may be NULL (--restore): then
- * nothing is watched. h must outlive it. */
+ * nothing is watched, and each value is read before it is trusted. With dry_run the journal is neither read
+ * nor written, nothing is watched, and what would have been written counts as written. h must outlive it;
+ * hooks is copied. */
 int apply_new(const Hierarchy *h, const Roots *roots, const char *runtime_dir, bool dry_run, sd_event *event,
 	      const ApplyHooks *hooks, void *userdata, Apply **ret);
 Apply *apply_free(Apply *a); /* does not put anything back: call apply_restore() for that */
 DEFINE_CLEANUP(Apply *, apply_free)
 #define auto_apply _cleanup_(apply_freep)
 
+/* Takes effect with the next plan. reassert_limit: times a minute, for one group. At first exclusive and 6. */
 void apply_set_ownership(Apply *a, Ownership ownership, unsigned reassert_limit);
 
 /* Makes the tree look like the plan; records that the plan does not name are put back. Errors on single
  * groups do not stop the rest: the first one is returned at the end (never for a group that is gone).
- * A region named in the records and not in the plan's regions has vanished: its records are dropped. */
+ * A region named in the records and not in the plan's regions has vanished: its records are dropped.
+ * +dmem is never taken away here, only by apply_restore(): the next game needs it again. -ENOSPC: more than
+ * JOURNAL_RECORDS_MAX values. When the journal cannot be written nothing else is either. */
 int apply_plan(Apply *a, const Plan *plan);
 
-/* Puts back every value, owner and subtree_control that is still ours. +dmem stays where a child below
- * holds a value that is not ours or still has device memory charged: taking it away would lose both. */
+/* What was read or written before is not trusted any more: the next plan reads everything again. After
+ * sleep, and when systemd reloaded. */
+void apply_distrust(Apply *a);
+
+/* Puts back every value, owner and subtree_control that is still ours, bottom-up. +dmem stays (and so does
+ * its record, for the next run) where a child below holds a value that is not ours or still has device
+ * memory charged: taking it away would lose both. That is no error. */
 int apply_restore(Apply *a);
 
-/* What is written now: our value of one group, or -ENOENT. */
+/* What is written now: our value of one group, or -ENOENT (also when a stranger has won it). */
 int apply_get(const Apply *a, const char *path, const char *region, DmemLimit limit, uint64_t *ret);
 
 /* Calls back for every value that is ours now, parents first. */
