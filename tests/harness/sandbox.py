@@ -1,0 +1,333 @@
+# SPDX-License-Identifier: MIT
+"""A machine of its own for the built daemon: emulated cgroup2 tree with dmem, private system bus, users
+whom logind knows, processes whose control group is the emulated one.
+
+Everything lies in one temporary folder and in a private mount namespace, so whatever happens, nothing
+stays: the kernel unmounts with the last process. Needs root and /dev/fuse. Debian's own python3 (with
+python3-dbus and python3-dbusmock).
+"""
+
+import contextlib
+import ctypes
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import dbus
+import dbusmock
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+BUS_NAME = 'io.github.vramd1'
+BUS_PATH = '/io/github/vramd1'
+MANAGER = BUS_NAME + '.Manager'
+USER_SERVICE = '/user.slice/user-{uid}.slice/user@{uid}.service'
+REGIONS = {'drm/0000:03:00.0/vram0': 8 << 30, 'drm/0000:0c:00.0/vram0': 4 << 30}
+CLONE_NEWNS = 0x20000
+PR_SET_PDEATHSIG = 1
+
+
+def missing():
+    """Why the sandbox cannot work here, or None."""
+    if os.geteuid() != 0:
+        return 'needs root'
+    if not os.access('/dev/fuse', os.R_OK | os.W_OK):
+        return 'needs /dev/fuse'
+    return None
+
+
+def die_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def wait_for(condition, what, timeout=5.0):
+    """Waits until condition() is true; its last value. Only tests may wait like this."""
+    end = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise TimeoutError(f'{what}: not within {timeout} s')
+        time.sleep(0.005)
+
+
+def enter_namespace():
+    """A mount namespace of our own, where nothing that we mount is seen from outside."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), 'unshare')
+    subprocess.run(['mount', '--make-rprivate', '/'], check=True)
+
+
+class Process:
+    """A real process that, for vramd, lives in an emulated control group."""
+
+    def __init__(self, sandbox, group, uid=1000, comm='game', argv=('/bin/game',), environ=None, ppid=1):
+        self.sandbox = sandbox
+        self.child = subprocess.Popen(['sleep', 'infinity'], preexec_fn=die_with_parent)
+        self.pid = self.child.pid
+        self.proc = sandbox.root / 'proc' / str(self.pid)
+        self.proc.mkdir()
+        (self.proc / 'fdinfo').mkdir()
+        (self.proc / 'comm').write_text(comm + '\n')
+        (self.proc / 'cmdline').write_bytes(b'\0'.join(a.encode() for a in argv) + b'\0')
+        pairs = [f'{k}={v}' for k, v in (environ or {}).items()]
+        (self.proc / 'environ').write_bytes(''.join(p + '\0' for p in pairs).encode())
+        (self.proc / 'stat').write_text(f'{self.pid} ({comm}) S {ppid} 0 0 0\n')
+        (self.proc / 'status').write_text(
+            f'Name:\t{comm}\nPid:\t{self.pid}\nPPid:\t{ppid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n')
+        os.symlink(argv[0], self.proc / 'exe')
+        self.move(group)
+
+    def move(self, group):
+        self.group = group
+        (self.proc / 'cgroup').write_text(f'0::{group}\n')
+        self.sandbox.write(group, 'cgroup.procs', str(self.pid))
+
+    def pidfd(self):
+        return os.pidfd_open(self.pid)
+
+    def kill(self):
+        self.child.kill()
+        self.child.wait()
+        shutil.rmtree(self.proc, ignore_errors=True)
+
+
+class Sandbox:
+    def __init__(self, build, regions=None, log_level='debug'):
+        self.build = pathlib.Path(build)
+        self.regions = REGIONS if regions is None else regions
+        self.log_level = log_level
+        self.children = []
+        self.processes = []
+        self.daemon = None
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def __enter__(self):
+        enter_namespace()
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix='vramd-test-'))
+        self.cgroup = self.root / 'sys/fs/cgroup'
+        self.log = self.root / 'vramd.log'
+        for d in ('sys/fs/cgroup', 'proc', 'run', 'etc/vramd', 'bus'):
+            (self.root / d).mkdir(parents=True)
+        try:
+            self._start_logind_files()
+            self._start_cgroup()
+            self._start_bus()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind is not None and self.log.exists():
+            sys.stderr.write('--- log of vramd\n' + self.log.read_text() + '---\n')
+        with contextlib.suppress(Exception):
+            self.stop()
+        for p in self.processes:
+            p.kill()
+        for child in reversed(self.children):
+            child.terminate()
+        for child in reversed(self.children):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(5)
+            child.kill()
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def _spawn(self, argv, **kwargs):
+        child = subprocess.Popen(argv, preexec_fn=die_with_parent, **kwargs)
+        self.children.append(child)
+        return child
+
+    def _start_logind_files(self):
+        """sd-login(3) reads these; nobody on this machine is logged in as our users."""
+        subprocess.run(['mount', '-t', 'tmpfs', '-o', 'mode=0755', 'tmpfs', '/run/systemd'], check=True)
+        for d in ('users', 'sessions', 'seats', 'machines'):
+            os.mkdir(f'/run/systemd/{d}')
+        self.set_user(1000, 'active')
+
+    def _start_cgroup(self):
+        argv = [self.build / 'tests/emu/cgroupemu']
+        for name, size in self.regions.items():
+            argv += ['--region', f'{name}={size}']
+        emu = self._spawn(argv + [self.cgroup], stdout=subprocess.PIPE)
+        if not emu.stdout.readline().startswith(b'mounted'):
+            raise RuntimeError('cgroupemu did not mount')
+        for d in ('/init.scope', '/system.slice', '/user.slice'):
+            self.mkdir(d)
+        self.add_user_tree(1000)
+
+    def _start_bus(self):
+        socket = self.root / 'bus/socket'
+        text = (pathlib.Path(__file__).parent / 'bus.conf.in').read_text()
+        text = text.replace('@SOCKET@', str(socket)).replace(
+            '@POLICY@', str(SOURCE / 'dbus/io.github.vramd1.conf')).replace(
+            'policy user="vramd"', 'policy user="root"')
+        policy = (SOURCE / 'dbus/io.github.vramd1.conf').read_text().replace('user="vramd"', 'user="root"')
+        (self.root / 'bus/policy.conf').write_text(policy)
+        text = text.replace(str(SOURCE / 'dbus/io.github.vramd1.conf'), str(self.root / 'bus/policy.conf'))
+        (self.root / 'bus/bus.conf').write_text(text)
+        self.root.chmod(0o755)
+        (self.root / 'bus').chmod(0o755)
+        self.address = f'unix:path={socket}'
+        os.environ['DBUS_SYSTEM_BUS_ADDRESS'] = self.address
+        bus = self._spawn(['dbus-daemon', f'--config-file={self.root}/bus/bus.conf', '--nofork', '--nopidfile',
+                           '--print-address=1'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        bus.stdout.readline()
+        self.bus_daemon = bus
+
+    def connect(self):
+        return dbus.bus.BusConnection(self.address)
+
+    def mock_polkit(self, allowed=()):
+        """polkit that allows just these actions. Returns the mock's control interface."""
+        server, proxy = dbusmock.DBusTestCase.spawn_server_template('polkitd', {}, subprocess.DEVNULL)
+        self.children.append(server)
+        proxy.SetAllowed(list(allowed), dbus_interface='org.freedesktop.DBus.Mock')
+        return dbus.Interface(proxy, 'org.freedesktop.DBus.Mock')
+
+    # --- the emulated machine ------------------------------------------------------------------
+
+    def set_user(self, uid, state):
+        """What logind says: active, online, lingering; None = gone."""
+        path = pathlib.Path(f'/run/systemd/users/{uid}')
+        if state is None:
+            path.unlink()
+            return
+        new = path.with_name(f'.{uid}')
+        new.write_text(f'NAME=user{uid}\nSTATE={state}\nSTOPPING=no\n')
+        new.rename(path)
+
+    def add_user_tree(self, uid):
+        service = USER_SERVICE.format(uid=uid)
+        for d in (f'/user.slice/user-{uid}.slice', service, service + '/init.scope', service + '/app.slice',
+                  service + '/session.slice'):
+            self.mkdir(d)
+
+    def mkdir(self, group):
+        (self.cgroup / group.strip('/')).mkdir()
+
+    def rmdir(self, group):
+        (self.cgroup / group.strip('/')).rmdir()
+
+    def write(self, group, name, text):
+        fd = os.open(self.cgroup / group.strip('/') / name, os.O_WRONLY)
+        try:
+            os.write(fd, text.encode())
+        finally:
+            os.close(fd)
+
+    def read(self, group, name):
+        return (self.cgroup / group.strip('/') / name).read_text()
+
+    def value(self, group, name, region=None):
+        """One region's value as an int; 'max' is None."""
+        region = region or next(iter(self.regions))
+        for line in self.read(group, name).splitlines():
+            key, value = line.rsplit(' ', 1)
+            if key == region:
+                return None if value == 'max' else int(value)
+        raise KeyError(region)
+
+    def low(self, group, region=None):
+        return self.value(group, 'dmem.low', region)
+
+    def control(self, command):
+        self.write('/', 'emu.control', command)
+
+    def charge(self, group, size, region=None):
+        self.control(f'charge {group} {region or next(iter(self.regions))} {size}')
+
+    def unit(self, name, uid=1000, slice_='app.slice'):
+        """Makes a unit's group below the user's manager; its path."""
+        group = f'{USER_SERVICE.format(uid=uid)}/{slice_}/{name}'
+        self.mkdir(group)
+        return group
+
+    def process(self, group, **kwargs):
+        p = Process(self, group, **kwargs)
+        self.processes.append(p)
+        return p
+
+    def tree(self):
+        """Canonical text of everything that vramd may change: values, owners, modes, subtree_control."""
+        lines = []
+        for folder, dirs, _ in os.walk(self.cgroup):
+            dirs.sort()
+            group = '/' + os.path.relpath(folder, self.cgroup).removeprefix('.')
+            lines.append(f'{group} subtree {(pathlib.Path(folder) / "cgroup.subtree_control").read_text().strip()}')
+            for name in ('dmem.min', 'dmem.low', 'dmem.max'):
+                path = pathlib.Path(folder) / name
+                if path.exists():
+                    st = path.stat()
+                    lines.append(f'{group} {name} {st.st_uid}:{st.st_gid} {st.st_mode & 0o777:o} ' +
+                                 ' '.join(path.read_text().split()))
+        return '\n'.join(lines) + '\n'
+
+    # --- the daemon ------------------------------------------------------------------------------
+
+    def start(self, *args, config=None, wait=True, wrapper=()):
+        if config is not None:
+            (self.root / 'etc/vramd/vramd.conf').write_text(config)
+        env = dict(os.environ, VRAMD_LOG_LEVEL=self.log_level)
+        with self.log.open('ab') as log:
+            self.daemon = subprocess.Popen([*wrapper, self.build / 'daemon/vramd', f'--root={self.root}', *args],
+                                           stderr=log, stdout=log, env=env, preexec_fn=die_with_parent)
+        if wait:
+            bus = self.connect()
+            wait_for(lambda: bus.name_has_owner(BUS_NAME) or self.daemon.poll() is not None, 'bus name', 10)
+            bus.close()
+            if self.daemon.poll() is not None:
+                raise RuntimeError(f'vramd ended with {self.daemon.returncode}')
+
+    def stop(self, sig=signal.SIGTERM):
+        """Ends the daemon; its exit status."""
+        if not self.daemon:
+            return None
+        self.daemon.send_signal(sig)
+        status = self.daemon.wait(10)
+        self.daemon = None
+        return status
+
+    def restore(self):
+        subprocess.run([self.build / 'daemon/vramd', f'--root={self.root}', '--restore'], check=True,
+                       stderr=self.log.open('ab'))
+
+    def manager(self, bus=None):
+        return dbus.Interface((bus or self.connect()).get_object(BUS_NAME, BUS_PATH), MANAGER)
+
+    def get(self, name, bus=None):
+        obj = (bus or self.connect()).get_object(BUS_NAME, BUS_PATH)
+        return obj.Get(MANAGER, name, dbus_interface='org.freedesktop.DBus.Properties')
+
+
+class Source:
+    """A focus source: one bus connection that reports."""
+
+    def __init__(self, sandbox, name='gamescope'):
+        self.bus = sandbox.connect()
+        self.manager = sandbox.manager(self.bus)
+        self.name = name
+
+    def report(self, game=None, menu='closed', compositor=None, **extra):
+        report = {'source': self.name, 'menu': menu}
+        fds = []
+        for key, process in (('game', game), ('compositor', compositor)):
+            if process is not None:
+                fds.append(process.pidfd())
+                report[key] = dbus.types.UnixFd(fds[-1])
+        report.update(extra)
+        try:
+            self.manager.ReportFocus(dbus.Dictionary(report, signature='sv'))
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def close(self):
+        self.bus.close()
