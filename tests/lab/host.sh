@@ -54,30 +54,40 @@ key() {
 # entry NAME COMMAND...: ensures that the directory NAME is in the cache. When it is not, COMMAND gets
 # an empty directory as last argument to fill; only a complete one takes the name. Sets ENTRY.
 entry() {
-	local name=$1 tmp start=$SECONDS
+	local name=$1 start=$SECONDS
 	shift
 	ENTRY=$CACHE/$name
 	[ ! -d "$ENTRY" ] || return 0
 	mkdir -p "$CACHE"
+	# The builder inherits the lock: while any process of it lives, nobody else touches its files.
 	exec 9> "$CACHE/.lock-$name"
 	flock -n 9 || { say "another build makes $name; waiting"; flock 9; }
 	if [ ! -d "$ENTRY" ]; then
 		say "building $name (log: $CACHE/$name.log)"
-		# The lock proves that no builder of this entry lives: whatever is here is debris.
-		rm -rf "$CACHE/.tmp-$name"
-		tmp=$CACHE/.tmp-$name
-		mkdir "$tmp"
-		# shellcheck disable=SC2064 # this entry, now
-		trap "rm -rf --one-file-system '$tmp'" EXIT
-		# The builder must not inherit the lock: a stray child of it would hold it for ever.
-		if ! "$@" "$tmp" < /dev/null > "$CACHE/$name.log" 2>&1 9>&-; then
+		entry_tmp=$CACHE/.tmp-$name
+		rm -rf --one-file-system "$entry_tmp"
+		mkdir "$entry_tmp"
+		trap entry_abort EXIT
+		# In a process group of its own, to be killed as a whole.
+		set -m
+		"$@" "$entry_tmp" < /dev/null > "$CACHE/$name.log" 2>&1 &
+		entry_job=$!
+		set +m
+		wait $entry_job || {
 			tail -n 25 "$CACHE/$name.log" >&2
 			die "building $name failed; the whole log is $CACHE/$name.log"
-		fi
-		mv -T "$tmp" "$ENTRY"
+		}
+		mv -T "$entry_tmp" "$ENTRY"
 		trap - EXIT
 		rm -f "$CACHE/$name.log"
 		say "built $name in $((SECONDS - start)) s ($(du -sh "$ENTRY" | cut -f1))"
 	fi
 	exec 9>&-
+}
+
+# shellcheck disable=SC2317 # reached by trap
+entry_abort() {
+	kill -TERM -- "-$entry_job" 2> /dev/null || true
+	wait "$entry_job" 2> /dev/null || true
+	rm -rf --one-file-system "$entry_tmp"
 }

@@ -103,11 +103,11 @@ no_seat_session() { ! seat_session "$1" > /dev/null; }
 
 # --- cgroups
 
-# tree_state [GROUP]: the state that vramd may change, as sorted text to compare. A group's dmem.{min,
+# tree_state: the state that vramd may change, as sorted text to compare. A group's dmem.{min,
 # low,max} give "PATH OWNER:GROUP MODE" and "PATH:LINE" for each line, cgroup.subtree_control the latter.
 tree_state() {
 	(
-		cd "$CGROUP${1-}" || exit
+		cd "$CGROUP" || exit
 		# A group may go while we walk: it then has no state.
 		{
 			find . \( -name 'dmem.m[ai][nx]' -o -name dmem.low \) -printf '%P %U:%G %m\n'
