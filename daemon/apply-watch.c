@@ -144,10 +144,15 @@ static void on_child_changed(ApplyGroup *g, const char *name)
 		tell_lost(a, child->path);
 }
 
-static void on_overflow(Apply *a)
+void apply_distrust(Apply *a)
 {
 	for (size_t i = 0; i < a->n_groups; i++)
 		a->groups[i]->suspect = true;
+}
+
+static void on_overflow(Apply *a)
+{
+	apply_distrust(a);
 	tell_lost(a, "/");
 }
 
