@@ -367,7 +367,7 @@ static void test_read(void **state)
 
 	put(t, "user.slice/cgroup.subtree_control", "cpu dmem memory\n");
 	assert_int_equal(cgroup_has_dmem_children(g), 1);
-	put(t, "user.slice/cgroup.subtree_control", "cpu xdmem dmemx\n");
+	put(t, "user.slice/cgroup.subtree_control", "d dme xdmem dmemx\n");
 	assert_int_equal(cgroup_has_dmem_children(g), 0);
 	put(t, "user.slice/cgroup.subtree_control", "\n");
 	assert_int_equal(cgroup_has_dmem_children(g), 0);
