@@ -17,7 +17,7 @@ typedef struct Region {
 	char *primary_node; /* "/dev/dri/card0", or NULL */
 	char *render_node;  /* "/dev/dri/renderD128", or NULL */
 	uint64_t vram;     /* bytes that the driver tells; 0 = it does not */
-	uint64_t link_bandwidth; /* bytes per second of its PCIe link; 0 = not known */
+	uint64_t link_bandwidth; /* bytes per second of the slowest PCIe link on its way; 0 = not known */
 	bool integrated;   /* memory carved out of system RAM: moving buffers out of it gains nothing */
 } Region;
 
@@ -26,7 +26,8 @@ typedef struct Regions {
 	size_t n;
 } Regions;
 
-/* Reads dmem.capacity and looks each region's device up, without waking a suspended card. */
+/* Reads dmem.capacity and looks each region's device up, without waking a suspended card: of one that
+ * sleeps, link_bandwidth and integrated are not known. A relocated hierarchy has no devices. */
 int regions_read(const Hierarchy *h, Regions *ret);
 void regions_done(Regions *r);
 const Region *regions_find(const Regions *r, const char *name);
@@ -34,6 +35,9 @@ const Region *regions_find(const Regions *r, const char *name);
 typedef struct RegionMonitor RegionMonitor;
 typedef void (*region_cb)(void *userdata);
 
-/* Calls back from the event loop after DRM devices came or went. */
+/* Calls back from the event loop after DRM devices came or went; once for a burst. Needs udev: without
+ * it no news comes. A region whose device is still held open by somebody leaves later, unannounced. */
 int region_monitor_new(sd_event *event, region_cb cb, void *userdata, RegionMonitor **ret);
 RegionMonitor *region_monitor_free(RegionMonitor *m);
+DEFINE_CLEANUP(RegionMonitor *, region_monitor_free)
+#define auto_region_monitor _cleanup_(region_monitor_freep)
