@@ -229,8 +229,11 @@ static int list_add_words(char ***list, const char *value)
 		size_t length = strcspn(s, blanks), n = list_length(*list);
 		char **p;
 
-		/* A comment here, or when the list is printed with a word a line. */
-		if (*s == ';' || *s == '#')
+		/* A comment, which inih 55 leaves in a continuation line, later ones do not. */
+		if (*s == ';')
+			break;
+		/* Printed with a word a line, it would be a comment. */
+		if (*s == '#')
 			return -EINVAL;
 		if (n >= WORDS_MAX)
 			return -E2BIG;
@@ -297,7 +300,7 @@ static const KeyType type_string = {
 static const KeyType type_list = {
 	.parse = parse_key_list,
 	.print = print_list,
-	.expects = "a list of words, none with ; or # first",
+	.expects = "a list of words, none with # first",
 	.list = true,
 };
 
