@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Listing has two back ends: libcgroup for the running system, whose mounts are all that it knows, and
- * plain directories for a hierarchy below --root. */
+/* Listing has two back ends: libcgroup for the running system, whose mounts are all that it
+ * knows, and plain directories for a hierarchy below --root. */
 #include <fcntl.h>
 #include <libcgroup.h>
 #include <limits.h>
@@ -38,8 +38,8 @@ static int check_length(const Hierarchy *h, const char *path)
 
 /* --- Processes ------------------------------------------------------------------------------- */
 
-/* In a threaded group cgroup.procs opens and cannot be read; libcgroup takes that for a short buffer
- * and doubles it until memory ends. */
+/* In a threaded group cgroup.procs opens and cannot be read; libcgroup takes that for a short
+ * buffer and doubles it until memory ends. */
 static int check_threaded(const Cgroup *g)
 {
 	auto_free char *type = NULL;
@@ -66,8 +66,10 @@ static int procs_libcgroup(const Hierarchy *h, const Cgroup *g, pid_t **ret, siz
 		return r;
 	/* Its arguments lack const, and it changes neither. */
 	r = cgroup_get_procs(name, (char *)DMEM, &pids, &n);
+	if (r != 0 && faccessat(g->dir_fd, "cgroup.procs", F_OK, 0) < 0)
+		return -errno;
 	if (r != 0)
-		return faccessat(g->dir_fd, "cgroup.procs", F_OK, 0) < 0 ? -errno : from_libcgroup(r);
+		return from_libcgroup(r);
 	*ret = pids;
 	*ret_n = (size_t)n;
 	return 0;
@@ -276,5 +278,7 @@ int cgroup_walk(const Hierarchy *h, const char *path, cgroup_walk_cb cb, void *u
 	r = cgroup_open(h, path, &g);
 	if (r < 0)
 		return r;
-	return h->relocated ? walk_plain(h, path, cb, userdata) : walk_libcgroup(h, path, cb, userdata);
+	if (h->relocated)
+		return walk_plain(h, path, cb, userdata);
+	return walk_libcgroup(h, path, cb, userdata);
 }

@@ -30,17 +30,19 @@ static bool has_word(const char *text, const char *word)
 	return false;
 }
 
-/* The line of dmem in /proc/cgroups: name, v1 hierarchy (0: none), number of groups, enabled. */
+/* The line of dmem in /proc/cgroups: name, v1 hierarchy (0: none), number of groups, enabled (0,
+ * 1). */
 static bool find_dmem_line(const char *cgroups, bool *ret_on_v1, bool *ret_enabled)
 {
 	for (const char *line = cgroups; line; line = strchr(line, '\n')) {
-		unsigned hierarchy, enabled;
+		const char *rest;
 
 		line += *line == '\n';
-		if (sscanf(line, "dmem\t%u\t%*u\t%u", &hierarchy, &enabled) != 2)
+		rest = startswith(line, "dmem\t");
+		if (!rest)
 			continue;
-		*ret_on_v1 = hierarchy > 0;
-		*ret_enabled = enabled > 0;
+		*ret_on_v1 = rest[0] != '0';
+		*ret_enabled = strchrnul(rest, '\n')[-1] != '0';
 		return true;
 	}
 	return false;
@@ -72,15 +74,17 @@ const char *hierarchy_explain(const char *mounts, const char *cgroups)
 		return v1 ? "the control groups are legacy ones (v1), and only cgroup2 is supported"
 			  : "no control group hierarchy (cgroup2) is mounted";
 	if (!known)
-		return v1 ? "the kernel has no dmem controller (CONFIG_CGROUP_DMEM), and the control "
-			    "groups are a hybrid of v1 and v2"
-			  : "the kernel has no dmem controller (CONFIG_CGROUP_DMEM, Linux 6.14 or later)";
+		return v1 ? "the kernel has no dmem controller (CONFIG_CGROUP_DMEM), and the "
+			    "control groups are a hybrid of v1 and v2"
+			  : "the kernel has no dmem controller (CONFIG_CGROUP_DMEM, Linux 6.14 or "
+			    "later)";
 	if (!enabled)
 		return "the dmem controller is switched off on the kernel's command line "
 		       "(cgroup_disable=)";
 	if (on_v1)
 		return "the dmem controller is bound to a legacy (v1) hierarchy";
-	return "the dmem controller is not handed down to this part of the hierarchy (a container?)";
+	return "the dmem controller is not handed down to this part of the hierarchy "
+	       "(a container?)";
 }
 
 static const char *explain_running_system(void)
@@ -96,7 +100,8 @@ static const char *explain_running_system(void)
 
 /* libcgroup's own logger prints to stdout. */
 _printf_(3, 0)
-static void log_libcgroup(_unused_ void *userdata, _unused_ int level, const char *format, va_list ap)
+static void log_libcgroup(_unused_ void *userdata, _unused_ int level, const char *format,
+			  va_list ap)
 {
 	auto_free char *text = NULL;
 
@@ -321,7 +326,7 @@ int cgroup_set_limit(const Cgroup *g, DmemLimit limit, const char *region, uint6
 	r = dmem_format(line, region, value);
 	if (r < 0)
 		return r;
-	/* Since 7.3 a lowered dmem.max evicts before write(2) returns, unless the file is non-blocking. */
+	/* Since 7.3 a lowered dmem.max evicts before write(2) returns, unless with O_NONBLOCK. */
 	r = check_gone(g, write_control(g, file, line, limit == DMEM_MAX ? O_NONBLOCK : 0));
 	if (r < 0 && r != -EINVAL)
 		return r;

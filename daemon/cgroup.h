@@ -2,7 +2,8 @@
 /* Layer 1. Control groups: found and listed with libcgroup, held and written by directory fd.
  *
  * A group's path is always relative to the hierarchy and begins with a slash: "/user.slice".
- * Functions that find a group gone return -ENOENT (by path) or -ENODEV (by fd): ask cgroup_is_gone().
+ * Functions that find a group gone return -ENOENT (by path) or -ENODEV (by fd): ask
+ * cgroup_is_gone().
  * Only apply.c and journal.c may call the functions below "Writing".
  * Source: Documentation/admin-guide/cgroup-v2.rst; libcgroup.h. */
 #pragma once
@@ -21,15 +22,16 @@ typedef struct Hierarchy {
 	bool relocated;   /* below --root: libcgroup only knows the running system's mounts */
 } Hierarchy;
 
-/* Opens the hierarchy: asks libcgroup for the mount point of "dmem" on the running system, or takes
- * roots->cgroup when relocated. -EOPNOTSUPP when vramd cannot work here; *ret_reason is then a static
- * sentence, without capital and full stop, that says why (legacy or hybrid hierarchy, kernel without
- * dmem). */
+/* Opens the hierarchy: asks libcgroup for the mount point of "dmem" on the running system, or
+ * takes roots->cgroup when relocated. -EOPNOTSUPP when vramd cannot work here; *ret_reason is
+ * then a static sentence, without capital and full stop, that says why (legacy or hybrid
+ * hierarchy, kernel without dmem). */
 int hierarchy_open(const Roots *roots, Hierarchy *ret, const char **ret_reason);
 void hierarchy_done(Hierarchy *h);
 #define auto_hierarchy _cleanup_(hierarchy_done)
 
-/* Why no usable dmem controller is mounted, from the text of /proc/self/mounts and /proc/cgroups. */
+/* Why no usable dmem controller is mounted, from the text of /proc/self/mounts and
+ * /proc/cgroups. */
 const char *hierarchy_explain(const char *mounts, const char *cgroups);
 
 /* --- Listing --------------------------------------------------------------------------------- */
@@ -39,8 +41,8 @@ const char *hierarchy_explain(const char *mounts, const char *cgroups);
 int cgroup_procs(const Hierarchy *h, const char *path, pid_t **ret, size_t *ret_n);
 
 /* Calls back once for each group below path, path itself not included, parents first; a negative
- * return of the callback ends the walk and is returned. Groups that vanish meanwhile are passed over.
- * Its cost is the size of the tree, so only for start-up and --restore. */
+ * return of the callback ends the walk and is returned. Groups that vanish meanwhile are passed
+ * over. Its cost is the size of the tree, so only for start-up and --restore. */
 typedef int (*cgroup_walk_cb)(const char *path, void *userdata);
 int cgroup_walk(const Hierarchy *h, const char *path, cgroup_walk_cb cb, void *userdata);
 
@@ -77,8 +79,9 @@ static inline bool cgroup_is_gone(int r)
 	return r == -ENOENT || r == -ENODEV;
 }
 
-/* All functions below that read or write a dmem file: -EOPNOTSUPP if the group lives but has no such
- * file, so its parent does not distribute dmem (or, for dmem.peak, the kernel is older than 7.3). */
+/* All functions below that read or write a dmem file: -EOPNOTSUPP if the group lives but has no
+ * such file, so its parent does not distribute dmem (or, for dmem.peak, the kernel is older than
+ * 7.3). */
 
 /* Whole tables: "dmem.current", "dmem.capacity", "dmem.peak". */
 int cgroup_read_table(const Cgroup *g, const char *file, DmemTable *ret);
@@ -91,9 +94,9 @@ int cgroup_has_dmem_children(const Cgroup *g);
 
 /* --- Writing --------------------------------------------------------------------------------- */
 
-/* One write(2), then read back: -ESTALE if the kernel took it and yet shows another value, -ENXIO if
- * the region is not there (any more). dmem.max is set without waiting for what exceeds it to be
- * evicted. */
+/* One write(2), then read back: -ESTALE if the kernel took it and yet shows another value,
+ * -ENXIO if the region is not there (any more). dmem.max is set without waiting for what exceeds
+ * it to be evicted. */
 int cgroup_set_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t value);
 /* "+dmem" or "-dmem" in cgroup.subtree_control. -EBUSY: it has processes of its own, or a child
  * still distributes dmem. -EOPNOTSUPP: it has no dmem itself, or is threaded. */

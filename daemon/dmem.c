@@ -54,7 +54,8 @@ static int parse_value(const char *s, size_t n, uint64_t *ret)
 }
 
 /* Splits the line at *text, which is moved to the next one. The name is not terminated. */
-static int take_line(const char **text, const char **ret_region, size_t *ret_len, uint64_t *ret_value)
+static int take_line(const char **text, const char **ret_region, size_t *ret_len,
+		     uint64_t *ret_value)
 {
 	const char *line = *text, *end = strchrnul(line, '\n');
 	size_t len = region_span(line);
@@ -71,7 +72,8 @@ static int take_line(const char **text, const char **ret_region, size_t *ret_len
 	return 0;
 }
 
-static int table_add(DmemTable *table, size_t *n_alloc, const char *region, size_t len, uint64_t value)
+static int table_add(DmemTable *table, size_t *n_alloc, const char *region, size_t len,
+		     uint64_t value)
 {
 	char *name;
 

@@ -38,22 +38,22 @@ typedef struct DmemTable {
 } DmemTable;
 
 /* Parses a whole file. -EBADMSG for a line that is not "region value", a name longer than
- * DMEM_REGION_MAX, a region named twice, or more than DMEM_REGIONS_MAX lines; -ENOMEM. An empty text
- * is an empty table (a kernel with no region registered). */
+ * DMEM_REGION_MAX, a region named twice, or more than DMEM_REGIONS_MAX lines; -ENOMEM. An empty
+ * text is an empty table (a kernel with no region registered). */
 int dmem_parse(const char *text, DmemTable *ret);
 void dmem_table_done(DmemTable *table);
 #define auto_dmem_table _cleanup_(dmem_table_done)
 
-/* The value of one region straight from a file's text, without allocation; -ENXIO if the region has no
- * line, -EBADMSG if its line is malformed. */
+/* The value of one region straight from a file's text, without allocation; -ENXIO if the region
+ * has no line, -EBADMSG if its line is malformed. */
 int dmem_find(const char *text, const char *region, uint64_t *ret);
 
-/* The text of one write: "region value", no newline. -EINVAL for a name that could be taken for more
- * than one token, -ENAMETOOLONG. */
+/* The text of one write: "region value", no newline. -EINVAL for a name that could be taken for
+ * more than one token, -ENAMETOOLONG. */
 #define DMEM_LINE_MAX (DMEM_REGION_MAX + 24)
 int dmem_format(char buf[static DMEM_LINE_MAX], const char *region, uint64_t value);
 
-/* The PCI address in a DRM region's name: "drm/0000:03:00.0/vram0" gives "0000:03:00.0". -ENXIO if the
- * name has none. */
+/* The PCI address in a DRM region's name: "drm/0000:03:00.0/vram0" gives "0000:03:00.0". -ENXIO
+ * if the name has none. */
 #define DMEM_PCI_MAX 16
 int dmem_region_pci(const char *region, char ret[static DMEM_PCI_MAX]);

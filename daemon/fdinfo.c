@@ -284,7 +284,8 @@ static int add_fd(int dir_fd, const char *name, const char *pdev, SeenList *seen
 	return 0;
 }
 
-static int add_process(const Roots *roots, pid_t pid, const char *pdev, SeenList *seen, FdinfoSum *sum)
+static int add_process(const Roots *roots, pid_t pid, const char *pdev, SeenList *seen,
+		       FdinfoSum *sum)
 {
 	auto_closedir DIR *d = NULL;
 	auto_free char *path = NULL;
@@ -311,7 +312,8 @@ static int add_process(const Roots *roots, pid_t pid, const char *pdev, SeenList
 	return 0;
 }
 
-int fdinfo_sum(const Roots *roots, const pid_t *pids, size_t n_pids, const char *pdev, FdinfoSum *ret)
+int fdinfo_sum(const Roots *roots, const pid_t *pids, size_t n_pids, const char *pdev,
+	       FdinfoSum *ret)
 {
 	_cleanup_(seen_done) SeenList seen = {};
 	FdinfoSum sum = {};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Layer 1. A process that somebody named by pidfd, and the unit that it lives in.
  *
- * Pids are only ever used together with a pidfd that is checked again after /proc was read, so that a
- * recycled pid is never taken for the process that was meant. Source: pidfd_open(2), proc(5). */
+ * Pids are only ever used together with a pidfd that is checked again after /proc was read, so
+ * that a recycled pid is never taken for the process that was meant.
+ * Source: pidfd_open(2), proc(5). */
 #pragma once
 
 #include <sys/types.h>
@@ -17,9 +18,9 @@ typedef struct Process {
 	char *cgroup; /* path of its control group when last asked; changed by process_refresh() */
 } Process;
 
-/* Takes a duplicate of pidfd. -ESRCH if the process has ended or lives in a pid namespace that we cannot
- * see into, -EBADF if the fd is no pidfd, -EACCES or -EPERM if /proc hides it; further errors of
- * process_parse_cgroup(). */
+/* Takes a duplicate of pidfd. -ESRCH if the process has ended or lives in a pid namespace that
+ * we cannot see into, -EBADF if the fd is no pidfd, -EACCES or -EPERM if /proc hides it; further
+ * errors of process_parse_cgroup(). */
 int process_new(const Roots *roots, int pidfd, Process **ret);
 Process *process_ref(Process *p);
 Process *process_unref(Process *p);
@@ -31,6 +32,6 @@ DEFINE_CLEANUP(Process *, process_unref)
 int process_refresh(const Roots *roots, Process *p);
 bool process_is_alive(const Process *p);
 
-/* The control group of "0::" in the text of /proc/PID/cgroup, fresh. -ENOENT if the group was removed
- * (" (deleted)"), -EBADMSG if there is no such line or the path is malformed. */
+/* The control group of "0::" in the text of /proc/PID/cgroup, fresh. -ENOENT if the group was
+ * removed (" (deleted)"), -EBADMSG if there is no such line or the path is malformed. */
 int process_parse_cgroup(const char *text, char **ret);

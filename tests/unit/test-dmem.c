@@ -13,7 +13,8 @@
 static void test_limits(_unused_ void **state)
 {
 	static const char *const files[] = { "dmem.min", "dmem.low", "dmem.max" };
-	static const char *const none[] = { "", "dmem", "dmem.", "dmem.current", "memory.low", "dmem.low " };
+	static const char *const none[] = { "", "dmem", "dmem.", "dmem.current",
+					    "memory.low", "dmem.low " };
 
 	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
 		DmemLimit l = dmem_limit_from_file(files[i]);
@@ -149,8 +150,8 @@ static void test_find(_unused_ void **state)
 
 static void test_format(_unused_ void **state)
 {
-	static const char *const bad[] = { "", " ", "a b", " a", "a ", "a\n", "\n", "a\tb", "a\x01", "a\x7f",
-					   "\xc3\xa4" };
+	static const char *const bad[] = { "", " ", "a b", " a", "a ", "a\n", "\n", "a\tb",
+					   "a\x01", "a\x7f", "\xc3\xa4" };
 	char line[DMEM_LINE_MAX];
 
 	assert_int_equal(dmem_format(line, R0, 4096), 0);

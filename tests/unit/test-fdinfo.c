@@ -35,7 +35,8 @@ static const Case cases[] = {
 	  HEAD("xe", "9") "drm-total-system:\t5 KiB\ndrm-resident-system:\t4 KiB\n"
 	  "drm-total-vram0:\t10 MiB\ndrm-resident-vram0:\t8 MiB\n"
 	  "drm-total-vram1:\t10\ndrm-resident-vram1:\t4\n"
-	  "drm-total-gtt:\t1\ndrm-resident-gtt:\t1\ndrm-total-stolen:\t9\ndrm-resident-stolen:\t9\n",
+	  "drm-total-gtt:\t1\ndrm-resident-gtt:\t1\n"
+	  "drm-total-stolen:\t9\ndrm-resident-stolen:\t9\n",
 	  1, 9, { 8 * MIB + 4, 2 * MIB + 6, 4 * KIB + 1 } },
 	{ "i915",
 	  HEAD("i915", "1") "drm-total-local0:\t3 KiB\ndrm-resident-local0:\t1 KiB\n"
@@ -48,7 +49,8 @@ static const Case cases[] = {
 	{ "total without resident says nothing of spilled bytes",
 	  HEAD("x", "5") "drm-total-vram:\t8 MiB\n", 1, 5, { 0, 0, 0 } },
 	{ "resident zero is given: all of it is spilled",
-	  HEAD("x", "5") "drm-total-vram:\t8 MiB\ndrm-resident-vram:\t0\n", 1, 5, { 0, 8 * MIB, 0 } },
+	  HEAD("x", "5") "drm-total-vram:\t8 MiB\ndrm-resident-vram:\t0\n",
+	  1, 5, { 0, 8 * MIB, 0 } },
 	{ "resident over total is no underflow",
 	  HEAD("x", "5") "drm-total-vram:\t1\ndrm-resident-vram:\t2\n", 1, 5, { 2, 0, 0 } },
 	{ "resident wins over its legacy alias, in any order",
@@ -61,13 +63,15 @@ static const Case cases[] = {
 	{ "sums saturate",
 	  HEAD("x", "5") "drm-resident-vram0:\t18446744073709551615\ndrm-resident-vram1:\t2\n",
 	  1, 5, { UINT64_MAX, 0, 0 } },
-	{ "no final newline", HEAD("x", "5") "drm-resident-vram0:\t2 KiB", 1, 5, { 2 * KIB, 0, 0 } },
+	{ "no final newline",
+	  HEAD("x", "5") "drm-resident-vram0:\t2 KiB", 1, 5, { 2 * KIB, 0, 0 } },
 	{ "a plain file", "pos:\t0\nflags:\t02\nmnt_id:\t12\nino:\t7\n", 0 },
 	{ "empty", "", 0 },
 	{ "no client id", "drm-driver:\tamdgpu\ndrm-pdev:\t" PDEV "\n", 0 },
 	{ "bad client id", HEAD("amdgpu", "x1"), 0 },
 	{ "no driver", "drm-client-id:\t1\ndrm-pdev:\t" PDEV "\n", 0 },
-	{ "another device", "drm-driver:\tamdgpu\ndrm-client-id:\t1\ndrm-pdev:\t0000:03:00.1\n", 0 },
+	{ "another device",
+	  "drm-driver:\tamdgpu\ndrm-client-id:\t1\ndrm-pdev:\t0000:03:00.1\n", 0 },
 	{ "no device", "drm-driver:\tpanfrost\ndrm-client-id:\t1\n", 0 },
 };
 
@@ -89,10 +93,11 @@ static void test_parse(_unused_ void **state)
 
 static void test_any_device(_unused_ void **state)
 {
+	static const char text[] = "drm-driver:\tpanfrost\ndrm-client-id:\t8\n";
 	FdinfoSum sum;
 	uint64_t client;
 
-	assert_int_equal(fdinfo_parse("drm-driver:\tpanfrost\ndrm-client-id:\t8\n", NULL, &client, &sum), 1);
+	assert_int_equal(fdinfo_parse(text, NULL, &client, &sum), 1);
 	assert_int_equal(client, 8);
 	assert_int_equal(fdinfo_parse("pos:\t0\n", NULL, &client, &sum), 0);
 }
@@ -143,9 +148,10 @@ static void test_sum(_unused_ void **state)
 	assert_non_null(mkdtemp(root));
 	put(root, 10, 0, "pos:\t0\n");
 	put(root, 10, 3, HEAD("xe", "1") "drm-total-vram0:\t5\ndrm-resident-vram0:\t4\n");
-	put(root, 10, 4, HEAD("xe", "1") "drm-total-vram0:\t5\ndrm-resident-vram0:\t4\n"); /* dup(2) */
+	/* The same again after dup(2), and in another process after fork(2). */
+	put(root, 10, 4, HEAD("xe", "1") "drm-total-vram0:\t5\ndrm-resident-vram0:\t4\n");
 	put(root, 10, 5, HEAD("xe", "2") "drm-resident-vram0:\t10\n");
-	put(root, 11, 3, HEAD("xe", "1") "drm-total-vram0:\t5\ndrm-resident-vram0:\t4\n"); /* fork(2) */
+	put(root, 11, 3, HEAD("xe", "1") "drm-total-vram0:\t5\ndrm-resident-vram0:\t4\n");
 	put(root, 11, 4, "drm-driver:\txe\ndrm-client-id:\t1\ndrm-pdev:\t0000:0c:00.0\n"
 			 "drm-resident-vram0:\t100\ndrm-resident-gtt:\t7\n");
 	(void)snprintf(path, sizeof(path), "%s/12", root); /* a process without a readable fdinfo */

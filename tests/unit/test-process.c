@@ -201,7 +201,8 @@ static void test_moves(void **state)
 
 static void test_bad_proc(void **state)
 {
-	static const char *const bad[] = { "", "Uid:\n", "Uid:\tx\n", "Uid:\t-1\n", "Uid:\t4294967296\n",
+	static const char *const bad[] = { "", "Uid:\n", "Uid:\tx\n", "Uid:\t-1\n",
+					   "Uid:\t4294967296\n",
 					   "Uid:\t99999999999999999999999999\n", "Gid:\t5\n" };
 	Fixture *f = *state;
 	auto_process Process *p = NULL;
