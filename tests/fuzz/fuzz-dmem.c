@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* A dmem file: what was parsed is found again, and written back as one line that parses to the
+ * same. */
+#include "dmem.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool ok)
+{
+	if (!ok)
+		abort();
+}
+
+static void check_entry(const char *text, const DmemEntry *e)
+{
+	auto_dmem_table DmemTable again = {};
+	char line[DMEM_LINE_MAX], pci[DMEM_PCI_MAX];
+	uint64_t value;
+
+	require(dmem_find(text, e->region, &value) == 0 && value == e->value);
+	require(dmem_format(line, e->region, e->value) == 0);
+	require(dmem_parse(line, &again) == 0 && again.n == 1);
+	require(streq(again.entries[0].region, e->region) && again.entries[0].value == e->value);
+	if (dmem_region_pci(e->region, pci) == 0)
+		require(strstr(e->region, pci) != NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	auto_dmem_table DmemTable table = {};
+	auto_free char *text = strndup((const char *)data, size);
+	char line[DMEM_LINE_MAX], pci[DMEM_PCI_MAX];
+	uint64_t value;
+
+	if (!text)
+		return 0;
+	if (dmem_parse(text, &table) == 0)
+		for (size_t i = 0; i < table.n; i++)
+			check_entry(text, &table.entries[i]);
+	/* The text as a name: of a region, of a file. */
+	(void)dmem_find(text, text, &value);
+	if (dmem_format(line, text, 7) == 0)
+		require(dmem_find(line, text, &value) == 0 && value == 7);
+	if (dmem_region_pci(text, pci) == 0)
+		require(strlen(pci) >= strlen("0000:00:00.0"));
+	(void)dmem_limit_from_file(text);
+	return 0;
+}
