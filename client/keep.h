@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* What lasts only as long as somebody keeps it up: a hold (until its descriptor is closed) and a focus
+ * report (until the bus name goes). Both are made again when vramd comes back. */
+#pragma once
+
+#include "client.h"
+
+typedef struct Keep Keep;
+/* Makes it; negative errno and the error. */
+typedef int (*keep_cb)(Keep *k, sd_bus_error *error);
+
+struct Keep {
+	sd_bus *bus;
+	keep_cb make;
+	const char *what; /* "hold", for messages */
+	bool interactive; /* polkit may ask the user */
+	uint64_t timeout; /* of a call, microseconds; 0 = sd-bus's own */
+	OwnerWatch watch;
+
+	/* a hold */
+	int pidfd;            /* not owned */
+	const char *who, *why;
+	int fd;               /* owned; -EBADF = not held */
+
+	/* a focus report */
+	int compositor;       /* not owned; -EBADF = not told */
+	uint32_t appid;
+	const char *menu;
+	bool persist;
+};
+
+int keep_make_hold(Keep *k, sd_bus_error *error);
+int keep_make_focus(Keep *k, sd_bus_error *error);
+/* From now on: makes it again whenever vramd appears on the bus, and says what happens on stderr. */
+int keep_follow(Keep *k);
+void keep_done(Keep *k);

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""doctor: each finding, on made-up /proc and /sys/fs/cgroup trees."""
+import json
+import os
+
+from support import BusTest, main
+
+MIB = 1 << 20
+CARD0 = 'drm/0000:03:00.0/vram0'
+CGROUP = ('sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/'
+          'app-steam-app1091500-4242.scope')
+ALL = ['dmem', 'claim', 'dmem-peak', 'dmem-events', 'device-memory-properties']
+
+
+class Doctor(BusTest):
+    def setUp(self):
+        super().setUp()
+        self.root = os.path.join(self.dir.name, 'root')
+        self.write('sys/fs/cgroup/cgroup.controllers', 'cpu memory dmem pids\n')
+        self.write('sys/fs/cgroup/dmem.capacity', f'{CARD0} {8192 * MIB}\n')
+        self.write('proc/cmdline', 'quiet\n')
+        self.low = self.write(CGROUP + '/dmem.low', f'{CARD0} {7680 * MIB}\n')
+        os.chmod(self.low, 0o644)
+        self.write('sys/fs/cgroup/user.slice/x/dmem.low', f'{CARD0} {128 * MIB}\n')
+
+    def write(self, name, text):
+        path = os.path.join(self.root, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(text)
+        return path
+
+    def doctor(self, status=0):
+        out, _ = self.run_ctl('doctor', '--root', self.root, status=status)
+        self.assert_clean(out)
+        findings = json.loads(self.run_ctl('doctor', '--json', '--root', self.root, status=status)[0])
+        self.assertEqual(set(findings), {'findings', 'problems', 'warnings'})
+        return findings['findings']
+
+    def find(self, findings, check, level, text):
+        for f in findings:
+            if f['check'] == check and f['level'] == level and text in f['text']:
+                if level in ('warning', 'problem'):
+                    self.assertTrue(f['advice'], f)
+                return f
+        raise AssertionError(f'no {level} of {check} with "{text}" in {findings}')
+
+    def levels(self, findings):
+        return {f['level'] for f in findings}
+
+    def test_all_is_well(self):
+        self.vramd(Abilities=ALL)
+        findings = self.doctor()
+        self.assertEqual(self.levels(findings), {'ok', 'note'})
+        self.assertEqual([f['text'] for f in findings if f['level'] == 'note'],
+                         ['card1/vram0 is carved out of system memory: there is nothing to gain.'])
+
+    def test_hierarchies(self):
+        self.vramd()
+        os.unlink(os.path.join(self.root, 'sys/fs/cgroup/cgroup.controllers'))
+        self.find(self.doctor(1), 'cgroup', 'problem', 'not unified')
+        self.write('sys/fs/cgroup/unified/cgroup.controllers', 'cpu\n')
+        self.find(self.doctor(1), 'cgroup', 'problem', 'hybrid')
+
+    def test_no_dmem(self):
+        self.vramd(State='unsupported', Reason='no dmem', Abilities=[])
+        self.write('sys/fs/cgroup/cgroup.controllers', 'cpu memory pids\n')
+        findings = self.doctor(1)
+        self.find(findings, 'dmem', 'problem', 'has no dmem controller')
+        self.find(findings, 'state', 'problem', 'no dmem')
+        self.write('proc/cmdline', 'quiet cgroup_disable=rdma,dmem ro\n')
+        self.find(self.doctor(1), 'dmem', 'problem', 'switched off')
+
+    def test_no_region(self):
+        self.vramd()
+        self.write('sys/fs/cgroup/dmem.capacity', '')
+        self.assertIn('Nouveau', self.find(self.doctor(1), 'dmem', 'problem', 'no driver')['advice'])
+
+    def test_daemon_absent(self):
+        f = self.find(self.doctor(1), 'daemon', 'problem', 'not running')
+        self.assertIn('systemctl enable --now vramd.service', f['advice'])
+
+    def test_abilities(self):
+        self.vramd()
+        findings = self.doctor()
+        self.find(findings, 'ability', 'ok', 'claim')
+        self.find(findings, 'ability', 'note', 'dmem-events is missing')
+        self.find(findings, 'ability', 'note', 'device-memory-properties is missing')
+
+    def test_old_kernel(self):
+        self.vramd(Abilities=['dmem'])
+        self.find(self.doctor(), 'ability', 'warning', 'way back only')
+
+    def test_rivals(self):
+        self.vramd()
+        self.find(self.doctor(), 'rival', 'ok', 'No other program')
+        self.write('proc/11/comm', 'falcond\n')
+        self.write('proc/12/comm', 'hyprland-dmemcg\n')  # a script; comm is cut
+        self.write('proc/13/comm', 'main\n')
+        os.symlink('/usr/bin/gnome-foreground-booster', os.path.join(self.root, 'proc/13/exe'))
+        self.write('proc/14/comm', 'gamescope-wl\n')
+        self.write('proc/15/comm', 'falcon\n')
+        self.write('proc/16/comm', 'gamescopereaper\n')
+        self.write('proc/self/comm', 'vram-guard\n')
+        findings = self.doctor()
+        self.find(findings, 'rival', 'warning', '"falcond" runs (process 11)')
+        self.find(findings, 'rival', 'warning', '"hyprland-dmemcg-boost" runs (process 12)')
+        self.find(findings, 'rival', 'warning', '"gnome-foreground-booster" runs (process 13)')
+        self.find(findings, 'rival', 'note', '"gamescope-wl" runs (process 14)')
+        self.assertEqual(len([f for f in findings if f['check'] == 'rival']), 4)
+
+    def test_services(self):
+        self.vramd()
+        self.write('sys/fs/cgroup/system.slice/ollama.service/dmem.current', f'{CARD0} {900 * MIB}\n')
+        self.write('sys/fs/cgroup/system.slice/plymouth.service/dmem.current', f'{CARD0} {MIB}\n')
+        findings = self.doctor()
+        f = self.find(findings, 'service', 'warning', 'system.slice/ollama.service" holds 900 MiB')
+        self.assertIn('max=', f['advice'])
+        self.assertEqual(len([f for f in findings if f['check'] == 'service']), 1)
+
+    def test_services_without_dmem_of_their_own(self):
+        self.vramd()
+        os.makedirs(os.path.join(self.root, 'sys/fs/cgroup/system.slice/ollama.service'))
+        self.write('sys/fs/cgroup/system.slice/dmem.current', f'{CARD0} {900 * MIB}\n')
+        self.find(self.doctor(), 'service', 'warning', '"system.slice" holds 900 MiB')
+
+    def test_contested_value(self):
+        self.vramd()
+        self.write(CGROUP + '/dmem.low', f'{CARD0} 0\n')
+        self.find(self.doctor(), 'ownership', 'warning', f'is 0 B of {CARD0}, where vramd promised 7.5')
+
+    def test_page_rounding_is_no_contest(self):
+        self.vramd()
+        self.write(CGROUP + '/dmem.low', f'{CARD0} {7680 * MIB + 100}\n')
+        self.assertEqual(self.levels(self.doctor()), {'ok', 'note'})
+
+    def test_unreadable_value(self):
+        self.vramd()
+        os.unlink(self.low)
+        self.find(self.doctor(), 'ownership', 'warning', 'cannot be read')
+
+    def test_shared_leaf(self):
+        if os.getuid() != 0:
+            self.skipTest('only root can give a file to user 1000')
+        self.vramd()
+        self.find(self.doctor(), 'ownership', 'ok', 'Only vramd may write')
+        os.chown(self.low, 1000, 1000)
+        self.find(self.doctor(), 'ownership', 'note', 'may write dmem.low')
+
+
+if __name__ == '__main__':
+    main()

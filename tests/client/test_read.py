@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: MIT
+"""status, games, top, watch, dump: figures, JSON, widths, errors."""
+import json
+import subprocess
+
+from support import BusTest, VRAMCTL, main, wait_for
+
+MIB = 1 << 20
+CARD0 = 'drm/0000:03:00.0/vram0'
+AMOUNTS = ['current', 'peak', 'low', 'min', 'spilled', 'evicted']
+
+
+class Read(BusTest):
+    def test_status(self):
+        self.vramd()
+        out, err = self.run_ctl('status')
+        self.assertEqual(err, '')
+        self.assert_clean(out)
+        self.assertEqual(self.run_ctl()[0], out)
+        for text in ('vramd 0.1.0  protecting', 'Cyberpunk 2077 (1091500), menu closed, says gamescope',
+                     'is in front and holds most', '6.9 GiB of 8 GiB, 7.6 GiB protected', 'amdgpu',
+                     '15.8 GB/s', 'integrated: nothing to gain', '6.1 GiB', '7.5 GiB', '312 MiB',
+                     'vramctl run (process 4242 of'):
+            self.assertIn(text, out)
+
+    def test_bar(self):
+        self.vramd()
+        self.assertRegex(self.run_ctl()[0], r'\[█{13,}┃?█*░*┃?░*\] 6.9 GiB')
+        env = dict(self.env, LC_ALL='C')
+        out, _ = self.run_ctl(env=env)
+        self.assertRegex(out, r'\[#+\.*\|\.*\] 6.9 GiB')
+        self.assertIn('Evil?[2J', out)
+
+    def test_status_json(self):
+        self.vramd()
+        s = json.loads(self.run_ctl('status', '--json')[0])
+        self.assertEqual(list(s), ['version', 'state', 'reason', 'foreground', 'menu', 'focus_source',
+                                   'abilities', 'regions', 'games', 'holds'])
+        self.assertEqual(s['foreground'], '/io/github/vramd1/game/1')
+        self.assertEqual(s['abilities'], ['dmem', 'claim'])
+        self.assertEqual(s['regions'][0], {
+            'name': CARD0, 'device': '/dev/dri/card0', 'pci': '0000:03:00.0', 'driver': 'amdgpu',
+            'integrated': False, 'capacity': 8192 * MIB, 'current': 7100 * MIB,
+            'protected': 7808 * MIB, 'link_bandwidth': 15753846153})
+        self.assertEqual(s['holds'][0]['pid'], 4242)
+        self.assertEqual(json.loads(self.run_ctl('--json')[0]), s)
+
+    def test_nobody_in_front(self):
+        self.vramd(ForegroundGame='/', State='idle')
+        # a JSON string, not an object path: the client must skip it without an error
+        self.assertIsNone(json.loads(self.run_ctl('--json')[0])['foreground'])
+        self.assertIn('In front  nobody', self.run_ctl()[0])
+
+    def test_games(self):
+        self.vramd()
+        out, _ = self.run_ctl('games')
+        self.assert_clean(out)
+        self.assertIn('by the name of its unit', out)
+        self.assertIn('app-steam-app1091500-4242.scope', out)
+        self.assertRegex(out, r'(?m)^\* Cyberpunk 2077')
+        self.assertIn('card0/vram0 64 MiB', out)
+        games = json.loads(self.run_ctl('games', '--json')[0])
+        self.assertEqual(list(games[0]), ['object', 'appid', 'name', 'unit', 'control_group', 'uid',
+                                          'mark', 'role', 'foreground'] + AMOUNTS)
+        self.assertEqual([games[0][a].get(CARD0) for a in AMOUNTS],
+                         [6246 * MIB, 7000 * MIB, 7680 * MIB, None, 312 * MIB, 64 * MIB])
+        self.assertIn('\x1b[2J\u202e', games[1]['name'])  # JSON carries what was said
+
+    def test_top_in_a_pipe(self):
+        self.vramd()
+        out, _ = self.run_ctl('top', '-n', '2', '--delay', '100ms')
+        self.assert_clean(out)
+        self.assertEqual(out.count('protecting'), 2)
+        lines = self.run_ctl('top', '--json', '-n', '3', '-d', '100ms')[0].splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertEqual(json.loads(lines[2])['state'], 'protecting')
+
+    def test_top_until_stopped(self):
+        self.vramd()
+        p = self.start_ctl('top', '--json', '--delay', '100ms')
+        for _ in range(3):
+            self.assertIn('games', json.loads(p.stdout.readline()))
+        self.end_ctl(p)
+
+    def test_dump(self):
+        self.vramd()
+        self.assertEqual(self.run_ctl('dump')[0], 'state: protecting\nname: a\x1b[2Jb\n')
+
+    def test_reader_went_away(self):
+        self.vramd()
+        p = subprocess.run(f'{VRAMCTL} top --delay 100ms | head -n1', shell=True, env=self.env,
+                           timeout=10, capture_output=True, check=False)
+        self.assertEqual((p.returncode, p.stderr), (0, b''))
+
+
+class Watch(BusTest):
+    def start(self, *args):
+        """watch, once it listens: it has then asked for the games."""
+        vramd = self.vramd()
+        p = self.start_ctl('watch', *args)
+        wait_for(lambda: vramd.log('ListGames'), 'watch')
+        # label_of() asks each game too; the daemon's own calls are in order, so one more is a fence
+        return vramd, p
+
+    def lines(self, p, n):
+        return [p.stdout.readline().rstrip('\n') for _ in range(n)]
+
+    def test_lines(self):
+        vramd, p = self.start()
+        vramd.call('Emit')
+        lines = self.lines(p, 6)
+        self.assert_clean('\n'.join(lines), 200)
+        for line, text in zip(lines, [
+                r'focus     Cyberpunk 2077 \(1091500\), menu closed, says gamescope - its window has',
+                r'protected Cyberpunk 2077 \(1091500\) in app-steam-app1091500-4242.scope: 7.5 GiB of drm',
+                r'contested dmem.low drm/\S+ of app-\S+: 7.5 GiB became 0 B - written by',
+                r'evicted   Cyberpunk 2077 \(1091500\) lost 64 MiB of drm/\S+ - the compositor',
+                r'released  Evil\?\[2J\?Name \S+ x+ in app-x\\x2dy.scope - it\?\[2J ended',
+                r'focus     nobody, menu unknown, says nobody - nobody has the focus']):
+            self.assertRegex(line, r'^\d\d:\d\d:\d\d\.\d{3} ' + text)
+        self.end_ctl(p)
+
+    def test_json(self):
+        vramd, p = self.start('--json')
+        vramd.call('Emit')
+        events = [json.loads(line) for line in self.lines(p, 6)]
+        self.assertEqual([e['event'] for e in events],
+                         ['focus', 'protected', 'contested', 'evicted', 'released', 'focus'])
+        self.assertEqual(events[1]['low'], {CARD0: 7680 * MIB})
+        self.assertEqual((events[2]['ours'], events[2]['theirs']), (7680 * MIB, 0))
+        self.assertEqual(events[3]['bytes'], 64 * MIB)
+        self.assertGreater(events[0]['time'], 1600000000 * 10**6)
+        self.end_ctl(p)
+
+    def test_daemon_goes_and_comes(self):
+        vramd, p = self.start()
+        vramd.stop()
+        self.assertIn('stopped   vramd went away', p.stdout.readline())
+        self.vramd()
+        self.assertIn('started   vramd is here', p.stdout.readline())
+        self.end_ctl(p)
+
+    def test_without_daemon(self):
+        p = self.start_ctl('watch')
+        self.assertIn('stopped   vramd is not running', p.stdout.readline())
+        self.end_ctl(p)
+
+
+class Errors(BusTest):
+    def test_daemon_absent(self):
+        for verb in (['status'], ['games'], ['top'], ['dump'], ['reload'], ['focus', '--clear'],
+                     ['hold', '1'], ['focus', '1'], ['status', '--json']):
+            out, err = self.run_ctl(*verb, status=69)
+            self.assertEqual(out, '')
+            self.assertEqual(err, 'vramctl: vramd is not running; start it with: '
+                                  'systemctl start vramd.service\n')
+
+    def test_no_bus(self):
+        env = dict(self.env, DBUS_SYSTEM_BUS_ADDRESS='unix:path=/nonexistent/bus')
+        out, err = self.run_ctl('status', status=1, env=env)
+        self.assertEqual(out, '')
+        self.assertRegex(err, r'^vramctl: the system bus cannot be reached [^\n]*\n$')
+
+    def test_named_error(self):
+        self.vramd().call('Fail', 'ListGames', 'io.github.vramd1.Busy', 'Too many calls of "deck"\n.')
+        self.assertEqual(self.run_ctl('games', status=1)[1], 'vramctl: Too many calls of "deck" .\n')
+
+    def test_answer_of_another_version(self):
+        self.vramd().call('Fail', 'ListGames', 'org.freedesktop.DBus.Error.UnknownMethod', 'no "X"')
+        self.assertIn('from one release', self.run_ctl('games', status=1)[1])
+
+    def test_daemon_dies_while_top_runs(self):
+        vramd = self.vramd()
+        p = self.start_ctl('top', '--json', '--delay', '100ms')
+        p.stdout.readline()
+        vramd.stop()
+        _, err = p.communicate(timeout=10)
+        self.assertEqual(p.returncode, 69)
+        self.assertIn('not running', err)
+
+
+if __name__ == '__main__':
+    main()
