@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash disable=SC2034,SC2317 # used by those who source this file
 # Sourced by the vramsim tests, which run as root in the lab's guest.
-# VSIM names the client's binary.
 
-CG=/sys/fs/cgroup
-VSIM=${VSIM:-/lab/build/tests/vramsim/vsim}
+# shellcheck source=tests/lab/lib.sh
+. /lab/src/tests/lab/lib.sh
+
+VSIM=$BUILD/tests/vramsim/vsim
 GPU0=0000:03:00.0 GPU1=0000:0c:00.0
 REGION0=drm/$GPU0/vram0
 WORK=$(mktemp -d)
 failed=0
 declare -A pid
-
-die() { echo "${0##*/}: $*" >&2; exit 1; }
 
 # check TEXT WANT GOT: compares, reports, and goes on
 check() {
@@ -23,21 +22,11 @@ check() {
 	fi
 }
 
-# within SECONDS COMMAND...: repeats the command until it succeeds
-within() {
-	local end=$((SECONDS + $1))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $end ] || return 1
-		sleep 0.02
-	done
-}
-
 has_lines() { [ "$(wc -l < "$1")" -ge "$2" ]; }
 
 # line NAME N: waits for the Nth line of a holder and prints it
 line() {
-	within 20 has_lines "$WORK/$1" "$2" || die "$1 printed no line $2: $(cat "$WORK/$1.err")"
+	wait_until 30 has_lines "$WORK/$1" "$2" || fail "$1 printed no line $2: $(cat "$WORK/$1.err")"
 	sed -n "$2p" "$WORK/$1"
 }
 
@@ -47,7 +36,7 @@ field() {
 	for word in $1; do
 		[ "${word%%=*}" != "$2" ] || { echo "${word#*=}"; return; }
 	done
-	die "no $2 in '$1'"
+	fail "no $2 in '$1'"
 }
 
 # holder NAME CGROUP OPTION...: starts "vsim hold" in the group; its process is ${pid[NAME]}
@@ -56,7 +45,7 @@ holder() {
 	shift 2
 	: > "$WORK/$name"
 	(
-		echo "$BASHPID" > "$CG/$group/cgroup.procs"
+		echo "$BASHPID" > "$CGROUP/$group/cgroup.procs"
 		exec "$VSIM" hold "$@" > "$WORK/$name" 2> "$WORK/$name.err"
 	) &
 	pid[$name]=$!
@@ -71,11 +60,11 @@ vram_used() { field "$("$VSIM" stats --device "$1")" vram_used; }
 # Buffers are freed after the last close, by a work item.
 vram_empty() { [ "$(vram_used "$1")" = 0 ]; }
 
-region_count() { grep -c "^$1 " $CG/dmem.capacity || true; }
+region_count() { grep -c "^$1 " $CGROUP/dmem.capacity || true; }
 
 # current GROUP: MiB of the first GPU that are charged to the group
 current() {
-	awk -v region="$REGION0" '$1 == region { print $2 / 1048576 }' "$CG/$1/dmem.current"
+	awk -v region="$REGION0" '$1 == region { print $2 / 1048576 }' "$CGROUP/$1/dmem.current"
 }
 
 # Whatever the kernel says about itself counts against the test.

@@ -15,7 +15,7 @@ protect() {
 	# From the top: below_low of the game looks at all ancestors. And never the root cgroup as
 	# the only common ancestor of game and rival, for there the kernel ignores protection.
 	for group in vsim vsim/game; do
-		echo "$REGION0 $1" > $CG/$group/dmem.low
+		echo "$REGION0 $1" > $CGROUP/$group/dmem.low
 	done
 }
 
@@ -40,7 +40,7 @@ where() {
 # arm TEXT LOW-BYTES GAME-KEEPS-MIB
 arm() {
 	echo "--- $1"
-	mkdir $CG/vsim/game $CG/vsim/rival
+	mkdir $CGROUP/vsim/game $CGROUP/vsim/rival
 	protect "$2"
 	holder game vsim/game --device $GPU0 --size 2M --count $((game_mib / 2))
 	where game 1 $game_mib 0
@@ -56,15 +56,15 @@ arm() {
 end_arm() {
 	end "${pid[game]}"
 	end "${pid[rival]}"
-	within 5 vram_empty $GPU0 || check "VRAM in use after all have gone" 0 "$(vram_used $GPU0)"
+	wait_until 5 vram_empty $GPU0 || check "VRAM in use after all have gone" 0 "$(vram_used $GPU0)"
 	protect 0
-	rmdir $CG/vsim/game $CG/vsim/rival
+	rmdir $CGROUP/vsim/game $CGROUP/vsim/rival
 }
 
 lab-load-vramsim
-echo +dmem > $CG/cgroup.subtree_control
-mkdir $CG/vsim
-echo +dmem > $CG/vsim/cgroup.subtree_control
+echo +dmem > $CGROUP/cgroup.subtree_control
+mkdir $CGROUP/vsim
+echo +dmem > $CGROUP/vsim/cgroup.subtree_control
 
 arm "unprotected: the rival takes the game's VRAM" 0 0
 
@@ -74,16 +74,16 @@ kill -USR1 "${pid[game]}"
 where game 3 $game_mib 0
 
 echo "--- dmem.max below the use: the kernel drains the game"
-echo "$REGION0 $((64 << 20))" > $CG/vsim/game/dmem.max
+echo "$REGION0 $((64 << 20))" > $CGROUP/vsim/game/dmem.max
 kill -USR2 "${pid[game]}"
 where game 4 64 $((game_mib - 64))
-echo "$REGION0 max" > $CG/vsim/game/dmem.max
+echo "$REGION0 max" > $CGROUP/vsim/game/dmem.max
 end_arm
 
 arm "protected: the game keeps its VRAM" $((game_mib << 20)) $game_mib
 end_arm
 
-rmdir $CG/vsim
+rmdir $CGROUP/vsim
 rmmod vramsim
 check_dmesg
 exit $failed

@@ -7,7 +7,7 @@ set -euo pipefail
 
 lab-load-vramsim
 node=/dev/dri/by-path/pci-$GPU1-render
-within 5 test -e "$node" || die "no $node"
+wait_until 5 test -e "$node" || fail "no $node"
 status=0
 "${VSIM%/*}/vsim-uapi" "$node" || status=$?
 check "exit status of vsim-uapi" 0 $status
