@@ -39,7 +39,8 @@ struct Apply {
 	const Hierarchy *hierarchy;
 	Journal journal;
 	bool dry_run;
-	sd_event *event;
+	sd_event *event;         /* of the watches alone, within the caller's loop; NULL: nothing is watched */
+	sd_event_source *nested; /* event in the caller's loop */
 	ApplyHooks hooks;
 	void *userdata;
 	Ownership ownership;
@@ -87,4 +88,5 @@ void apply_keep_error(int *first, int r);
 
 /* --- apply-watch.c --------------------------------------------------------------------------- */
 
+int apply_watch_init(Apply *a, sd_event *loop);
 int apply_watch_start(ApplyGroup *g);

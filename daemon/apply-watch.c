@@ -2,6 +2,7 @@
 /* Directories are watched, since a watch on a file dies without a word when dmem is switched off and on.
  * Our own writes are heard too; every handler reads first and finds nothing to do then.
  * A group's end is heard from its parent: with its directory held open, the directory itself says nothing. */
+#include <sys/epoll.h>
 #include <sys/inotify.h>
 
 #include "apply-internal.h"
@@ -174,6 +175,33 @@ static int on_event(sd_event_source *s _unused_, const struct inotify_event *ev,
 		on_limit_changed(g, limit);
 	else if (ev->mask & IN_MODIFY && streq(name, "cgroup.subtree_control"))
 		on_subtree_control_changed(g);
+	return 0;
+}
+
+static int on_nested(sd_event_source *s _unused_, int fd _unused_, uint32_t events _unused_, void *userdata)
+{
+	Apply *a = userdata;
+	int r;
+
+	while ((r = sd_event_run(a->event, 0)) > 0)
+		;
+	return r;
+}
+
+/* Before systemd 258 sd-event spins for ever when two sources with different masks share a directory in one
+ * loop (systemd issue 38265), and unit-monitor.c watches some of the same ones: so these have a loop, and with
+ * it an inotify instance, of their own. */
+int apply_watch_init(Apply *a, sd_event *loop)
+{
+	int r;
+
+	r = sd_event_new(&a->event);
+	if (r < 0)
+		return r;
+	r = sd_event_add_io(loop, &a->nested, sd_event_get_fd(a->event), EPOLLIN, on_nested, a);
+	if (r < 0)
+		return r;
+	(void)sd_event_source_set_description(a->nested, "apply-watch");
 	return 0;
 }
 

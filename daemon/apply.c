@@ -610,11 +610,15 @@ int apply_new(const Hierarchy *h, const Roots *roots, const char *runtime_dir, b
 		log_warning("%s/" JOURNAL_FILE ": %u damaged lines, ignoring.", runtime_dir, bad);
 	a->hierarchy = h;
 	a->dry_run = dry_run;
-	a->event = sd_event_ref(event);
 	if (hooks)
 		a->hooks = *hooks;
 	a->userdata = userdata;
 	apply_set_ownership(a, OWNERSHIP_EXCLUSIVE, REASSERT_LIMIT_DEFAULT);
+	if (event && !dry_run) {
+		r = apply_watch_init(a, event);
+		if (r < 0)
+			return r;
+	}
 	*ret = TAKE_PTR(a);
 	return 0;
 }
@@ -625,6 +629,7 @@ Apply *apply_free(Apply *a)
 		return NULL;
 	apply_groups_free(a);
 	journal_done(&a->journal);
+	sd_event_source_disable_unref(a->nested);
 	sd_event_unref(a->event);
 	free(a);
 	return NULL;

@@ -246,10 +246,17 @@ static bool owns_report(uid_t uid, const FocusReport *report)
 	       (!report->compositor || owns_process(uid, report->compositor));
 }
 
-/* Whose session a report is about: the game's owner, else the caller. */
-static uid_t report_uid(const Client *client, const FocusReport *report)
+/* Whose session a report is about: that of the processes it names; with none, the one that this client
+ * spoke of before. */
+static uid_t report_uid(Client *client, const FocusReport *report)
 {
-	return report->game ? report->game->uid : client->uid;
+	if (report->game)
+		client->about = report->game->uid;
+	else if (report->compositor)
+		client->about = report->compositor->uid;
+	else if (report->n_running > 0)
+		client->about = report->running[0]->uid;
+	return client->about;
 }
 
 static int finish_report(Manager *m, sd_bus_message *message, Client *client, FocusReport *report,

@@ -217,6 +217,25 @@ static void remove_entry(FocusUser *u, Entry *e)
 	*e = u->entries[--u->n];
 }
 
+static bool remove_sender(FocusUser *u, const char *sender)
+{
+	Entry *e = find_entry(u, sender);
+
+	if (e)
+		remove_entry(u, e);
+	return e;
+}
+
+/* A sender says one thing at a time: what it said about another user is over. */
+static void forget_elsewhere(Focus *f, uid_t uid, const char *sender)
+{
+	if (!*sender)
+		return;
+	for (size_t i = 0; i < f->n_users; i++)
+		if (f->users[i]->uid != uid && remove_sender(f->users[i], sender))
+			settle(f->users[i], false);
+}
+
 int focus_report(Focus *f, uid_t uid, FocusReport *report)
 {
 	auto_focus_report FocusReport *fresh = report;
@@ -227,6 +246,7 @@ int focus_report(Focus *f, uid_t uid, FocusReport *report)
 	r = get_user(f, uid, &u);
 	if (r < 0)
 		return r;
+	forget_elsewhere(f, uid, fresh->sender);
 	e = find_entry(u, fresh->sender);
 	if (e) {
 		if (fresh->seq > 0 && fresh->seq <= e->report->seq)
@@ -247,15 +267,6 @@ int focus_report(Focus *f, uid_t uid, FocusReport *report)
 	u->entries[u->n++] = (Entry){ .report = TAKE_PTR(fresh), .order = ++f->order };
 	settle(u, false);
 	return 1;
-}
-
-static bool remove_sender(FocusUser *u, const char *sender)
-{
-	Entry *e = find_entry(u, sender);
-
-	if (e)
-		remove_entry(u, e);
-	return e;
 }
 
 int focus_withdraw(Focus *f, uid_t uid, const char *sender)

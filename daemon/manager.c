@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The manager's life, its bus connection, and when it updates. */
-#include <signal.h>
+#include <inttypes.h>
 #include <stdarg.h>
 
 #include "bus-names.h"
@@ -123,17 +123,33 @@ static void on_hold_released(const Hold *hold, void *userdata)
 	manager_queue_user_update(userdata, hold->process->uid, "a hold was released");
 }
 
+/* Why a group has its values now; one that the plan does not name gets its old ones back. */
+static const char *reason_of(const Manager *m, const char *path)
+{
+	const PlanGroup *g = plan_find(&m->plan, path);
+
+	return g ? plan_reason_to_string(g->reason) : "put back";
+}
+
+static void format_value(char buf[static 24], uint64_t value)
+{
+	if (value == DMEM_UNLIMITED)
+		(void)snprintf(buf, 24, "max");
+	else
+		(void)snprintf(buf, 24, "%" PRIu64, value);
+}
+
 static void on_written(const char *path, const char *region, DmemLimit limit, uint64_t old, uint64_t value,
 		       void *userdata)
 {
 	Manager *m = userdata;
-	char a[DMEM_LINE_MAX], b[DMEM_LINE_MAX];
+	char from[24], to[24];
 
-	/* The text that the kernel shows: the region's name is repeated, the value is what counts. */
-	if (dmem_format(a, region, old) < 0 || dmem_format(b, region, value) < 0)
-		return;
-	(void)log_full(m->dry_run ? LOG_INFO : LOG_DEBUG, 0, "%s: %s %s %s -> %s", m->dry_run ? "would write" : "wrote",
-		       path, dmem_limit_to_file(limit), a, strrchr(b, ' ') + 1);
+	format_value(from, old);
+	format_value(to, value);
+	(void)log_full(m->dry_run ? LOG_INFO : LOG_DEBUG, 0, "%s: %s %s %s %s -> %s (%s)",
+		       m->dry_run ? "would write" : "wrote", path, region, dmem_limit_to_file(limit), from, to,
+		       reason_of(m, path));
 }
 
 static void on_contested(const char *path, const char *region, DmemLimit limit, uint64_t ours, uint64_t theirs,
@@ -247,6 +263,7 @@ static int client_new(Manager *m, sd_bus_message *message, Client **ret)
 	r = c->name ? sd_bus_creds_get_euid(creds, &c->uid) : -ENOMEM;
 	if (r >= 0 && sd_bus_creds_get_pid(creds, &c->pid) < 0)
 		c->pid = 0;
+	c->about = c->uid;
 	if (r >= 0)
 		r = sd_bus_track_new(m->bus, &c->track, on_client_gone, c);
 	if (r >= 0)
@@ -562,6 +579,9 @@ int manager_new(Manager **ret)
 		return -ENOMEM;
 	m->hierarchy.root_fd = -EBADF;
 	m->menu = MENU_UNKNOWN;
+	m->focus_source = strdup("");
+	if (!m->focus_source)
+		return -ENOMEM;
 	r = sd_event_default(&m->event);
 	if (r < 0)
 		return r;

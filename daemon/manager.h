@@ -105,6 +105,7 @@ typedef struct Client {
 	char *name;       /* unique bus name */
 	uid_t uid;
 	pid_t pid;
+	uid_t about;      /* whose session its last report was about; its own at first */
 	bool may_report;  /* polkit said yes once; forgotten when sessions change */
 	sd_bus_track *track; /* tells when it leaves the bus */
 	Manager *manager;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 """demo.py BUILD   the story of tests/demo on an emulated machine with two graphics cards."""
 
+import contextlib
 import pathlib
 import sys
 
@@ -36,25 +37,34 @@ class EmulatedMachine:
         return self.box.stop()
 
     def use(self, group, mib):
-        self.box.charge(group, mib << 20)
+        # There is nothing to charge to before vramd has switched dmem on above the group.
+        with contextlib.suppress(FileNotFoundError):
+            self.box.charge(group, mib << 20)
 
     def settle(self):
         """Waits until vramd has answered for everything that it was told."""
-        self.box.get('State', self.source.bus)
+        if self.box.daemon:
+            self.box.get('State', self.source.bus)
 
     def start_game(self, appid):
         group = self.box.unit(f'app-steam-app{appid}-4242.scope')
-        game = self.box.process(group, comm='Cyberpunk2077.exe', argv=(r'Z:\games\Cyberpunk2077.exe',),
+        return self.box.process(group, comm='Cyberpunk2077.exe', argv=(r'Z:\games\Cyberpunk2077.exe',),
                                 environ={'SteamAppId': appid})
-        self.use(group, 6000)
-        return game
 
     def report(self, game, menu):
         self.source.report(game, menu=menu, compositor=self.compositor)
+        self.settle()
+        self.use(self.compositor.group, 300)
+        if game:
+            self.use(game.group, 6000)
 
     def end_game(self, game):
         game.kill()
         self.box.rmdir(game.group)
+
+    def end_session(self):
+        self.use(self.compositor.group, 0)
+        self.compositor.kill()
 
 
 def main():

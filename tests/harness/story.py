@@ -8,7 +8,7 @@ import sys
 import time
 
 APPID = 1091500
-WROTE = re.compile(r'^(?:<\d>)?wrote: (\S+) (dmem\.\w+) (\S+) (\S+) -> (\S+)$')
+WROTE = re.compile(r'^(?:<\d>)?wrote: (\S+) (\S+) (dmem\.\w+) (\S+) -> (\S+) \((.*)\)$')
 
 
 def short(value):
@@ -53,9 +53,9 @@ class Story:
         for line in lines:
             found = WROTE.match(line)
             if found:
-                path, name, region, old, new = found.groups()
+                path, region, name, old, new, reason = found.groups()
                 self.writes += 1
-                print(f'             {path.rsplit("/", 1)[1]} {region} {name} {short(old)} -> {short(new)}')
+                print(f'             {path.rsplit("/", 1)[1]} {region} {name} {short(old)} -> {short(new)}  ({reason})')
             elif re.match(r'^(<[0-6]>)?[A-Z\']', line):
                 self.say('decision: ' + re.sub(r'^<\d>', '', line))
 
@@ -77,6 +77,7 @@ class Story:
         self.step('Steam home comes to the front', lambda: (m.report(None, 'closed'), time.sleep(0.4)))
         self.step('the game comes back', lambda: m.report(game, 'closed'))
         self.step('the game ends', lambda: m.end_game(game))
+        self.step('gamescope ends', m.end_session)
         status = self.step('vramd stops', m.stop_daemon)
         after = m.tree()
         print()
