@@ -72,7 +72,8 @@ def main():
     if reason:
         sys.exit(f'demo: {reason}')
     with sandbox.Sandbox(sys.argv[1]) as box:
-        sys.exit(Story(EmulatedMachine(box)).play())
+        status = Story(EmulatedMachine(box)).play()
+    sys.exit(status)
 
 
 if __name__ == '__main__':
