@@ -1,16 +1,38 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The module's interface: bad arguments, accounting, sharing.
+# The module's interface: bad arguments, accounting, sharing, the time that moves take.
 set -euo pipefail
 # shellcheck source=tests/vramsim/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-lab-load-vramsim
 node=/dev/dri/by-path/pci-$GPU1-render
-wait_until 5 test -e "$node" || fail "no $node"
+
+# eviction_ms: how long it takes to throw 128 MiB out of the 128 MiB of the second GPU
+eviction_ms() {
+	local start
+	start=${EPOCHREALTIME/./}
+	"$VSIM" hold --device $GPU1 --size 128M --vram-only --no-submit --once > "$WORK/evict"
+	echo $(((${EPOCHREALTIME/./} - start) / 1000))
+}
+
+lab-load-vramsim
+wait_until 15 test -e "$node" || fail "no $node"
 status=0
-"${VSIM%/*}/vsim-uapi" "$node" || status=$?
+"$BUILD/tests/vramsim/vsim-uapi" "$node" || status=$?
 check "exit status of vsim-uapi" 0 $status
+
+holder victim . --device $GPU1 --size 8M --count 16
+line victim 1 > /dev/null
+fast=$(eviction_ms)
+kill -USR1 "${pid[victim]}"
+check "back in VRAM" 128 "$(field "$(line victim 2)" resident_mib)"
+echo 1 > /sys/module/vramsim/parameters/bw_mib_per_ms
+slow=$(eviction_ms)
+echo "    128 MiB thrown out: $fast ms, at 1 MiB/ms: $slow ms"
+check "at least 128 ms at 1 MiB/ms, and longer than without" yes \
+	"$([ "$slow" -ge 128 ] && [ "$slow" -gt "$fast" ] && echo yes || echo no)"
+end "${pid[victim]}"
+
 rmmod vramsim
 check_dmesg
 exit $failed
