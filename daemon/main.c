@@ -184,17 +184,21 @@ static int on_reload_signal(sd_event_source *s _unused_, const struct signalfd_s
 
 static int add_signals(Manager *m)
 {
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	sigset_t set;
-	int r = 0;
+	int r;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
-		sigaddset(&set, signals[i]);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return -errno;
-	for (size_t i = 0; i < ARRAY_SIZE(signals) && r >= 0; i++)
-		r = sd_event_add_signal(m->event, NULL, signals[i], signals[i] == SIGHUP ? on_reload_signal : NULL, m);
+	/* Without a handler the loop ends, with the userdata as its exit code. */
+	r = sd_event_add_signal(m->event, NULL, SIGTERM, NULL, NULL);
+	if (r >= 0)
+		r = sd_event_add_signal(m->event, NULL, SIGINT, NULL, NULL);
+	if (r >= 0)
+		r = sd_event_add_signal(m->event, NULL, SIGHUP, on_reload_signal, m);
 	return r;
 }
 
