@@ -167,6 +167,6 @@ void doctor_check_daemon(Doctor *d)
 		return; /* the kernel's findings say why; nothing else can be expected */
 	check_abilities(d, &s->manager);
 	check_regions(d, s);
-	for (size_t i = 0; i < s->n_games; i++)
+	for (size_t i = 0; d->dmem && i < s->n_games; i++)
 		check_game(d, &s->games[i]);
 }

@@ -43,7 +43,8 @@ static void check_dmem(Doctor *d, const char *controllers)
 	struct utsname name = {};
 
 	(void)uname(&name);
-	if (has_word(controllers, "dmem")) {
+	d->dmem = has_word(controllers, "dmem");
+	if (d->dmem) {
 		capacity = read_below(d->cgroup, "dmem.capacity");
 		if (!*strempty(capacity))
 			doctor_add(d, LEVEL_PROBLEM, "dmem",

@@ -24,6 +24,7 @@ typedef struct Doctor {
 	Finding *findings;
 	size_t n, n_alloc;
 	const Snapshot *snapshot; /* NULL: the daemon could not be asked */
+	bool dmem;                /* the kernel has it; set by doctor_check_kernel() */
 } Doctor;
 
 /* advice may be NULL. */

@@ -79,21 +79,33 @@ static void on_owner(bool present, void *userdata)
 	int r;
 
 	if (!present) {
+		if (k->made)
+			complain("vramd went away; the %s will be made again when it is back", k->what);
 		k->fd = close_fd(k->fd);
-		complain("vramd went away; the %s will be made again when it is back", k->what);
+		k->made = false;
 		return;
 	}
+	if (k->made) /* our own call activated it */
+		return;
 	r = k->make(k, &error);
+	k->made = r >= 0;
 	if (r < 0)
 		(void)client_fail(&error, r);
 	else
 		complain("vramd is back, and so is the %s", k->what);
 }
 
-int keep_follow(Keep *k)
+int keep_start(Keep *k, sd_bus_error *error)
 {
+	int r;
+
+	/* First, or a restart right behind our call would be missed. */
 	k->watch = (OwnerWatch){ on_owner, k };
-	return client_watch_owner(k->bus, &k->watch);
+	r = client_watch_owner(k->bus, &k->watch);
+	if (r >= 0)
+		r = k->make(k, error);
+	k->made = r >= 0;
+	return r;
 }
 
 void keep_done(Keep *k)

@@ -16,6 +16,7 @@ struct Keep {
 	bool interactive; /* polkit may ask the user */
 	uint64_t timeout; /* of a call, microseconds; 0 = sd-bus's own */
 	OwnerWatch watch;
+	bool made;
 
 	/* a hold */
 	int pidfd;            /* not owned */
@@ -31,6 +32,8 @@ struct Keep {
 
 int keep_make_hold(Keep *k, sd_bus_error *error);
 int keep_make_focus(Keep *k, sd_bus_error *error);
-/* From now on: makes it again whenever vramd appears on the bus, and says what happens on stderr. */
-int keep_follow(Keep *k);
+/* Makes it; from then on, while the bus is attached to an event loop, makes it again whenever vramd
+ * comes back, and says what happens on stderr. If the first time fails, it is still made as soon as
+ * vramd appears. */
+int keep_start(Keep *k, sd_bus_error *error);
 void keep_done(Keep *k);

@@ -178,7 +178,8 @@ int scope_start(const char *name, const char *slice, const char *description, pi
 	if (r < 0)
 		return r;
 	r = start_unit(bus, name, slice, description, pid, pidfd, error, &job);
-	if (r < 0 && pidfd >= 0 && sd_bus_error_has_name(error, SD_BUS_ERROR_PROPERTY_READ_ONLY)) {
+	if (r < 0 && pidfd >= 0 &&
+	    sd_bus_error_has_names(error, SD_BUS_ERROR_PROPERTY_READ_ONLY, SD_BUS_ERROR_UNKNOWN_PROPERTY)) {
 		/* systemd before 254 knows PIDs only; the process is our child, its number is safe. */
 		sd_bus_error_free(error);
 		r = start_unit(bus, name, slice, description, pid, -EBADF, error, &job);

@@ -65,49 +65,43 @@ void show_headline(const Output *o, const Snapshot *s)
 		(void)fputs("nobody\n", o->f);
 		return;
 	}
-	if (asprintf(&text, "%s, menu %s, says %s", strempty(label),
-		     *strempty(m->menu) ? m->menu : "unknown",
-		     *strempty(m->source) ? m->source : "nobody") < 0)
+	if (asprintf(&text, "%s, menu %s%s%s", strempty(label), *strempty(m->menu) ? m->menu : "unknown",
+		     *strempty(m->source) ? ", says " : "", strempty(m->source)) < 0)
 		text = NULL;
 	output_wrap(o, strempty(text), 10);
 }
 
-static void show_region_facts(const Output *o, const Region *r)
+/* "6.9 GiB of 8 GiB used, 7.6 GiB protected" and what the device is. The caller frees. */
+static char *region_text(const Region *r)
 {
-	auto_free char *text = NULL;
-	char speed[40] = "";
+	char used[FORMAT_BYTES_MAX], whole[FORMAT_BYTES_MAX], kept[FORMAT_BYTES_MAX];
+	bool driver = *strempty(r->driver), pci = *strempty(r->pci);
+	char speed[40] = "", *text;
 
 	if (r->bandwidth)
-		(void)snprintf(speed, sizeof(speed), ", link %.1f GB/s", (double)r->bandwidth / 1e9);
-	if (asprintf(&text, "%s%s%s%s%s%s%s", strempty(r->name), *strempty(r->device) ? ", " : "",
-		     strempty(r->device), *strempty(r->driver) ? ", " : "", strempty(r->driver), speed,
-		     r->integrated ? ", integrated: nothing to gain" : "") < 0)
-		text = NULL;
-	(void)fputs("  ", o->f);
-	output_style(o, STYLE_DIM);
-	output_wrap(o, strempty(text), 2);
-	output_style(o, STYLE_PLAIN);
+		(void)snprintf(speed, sizeof(speed), ", %.1f GB/s", (double)r->bandwidth / 1e9);
+	if (asprintf(&text, "%s of %s used, %s protected%s%s%s%s%s%s", format_bytes(used, r->current),
+		     format_bytes(whole, r->capacity), format_bytes(kept, r->protected),
+		     driver ? ", " : "", strempty(r->driver), pci ? " at " : "", strempty(r->pci), speed,
+		     r->integrated ? "; integrated: nothing to gain" : "") < 0)
+		return NULL;
+	return text;
 }
 
 void show_regions(const Output *o, const Snapshot *s)
 {
-	char used[FORMAT_BYTES_MAX], whole[FORMAT_BYTES_MAX], kept[FORMAT_BYTES_MAX];
-	char figures[3 * FORMAT_BYTES_MAX + 16];
+	enum { LABEL = 16, PERCENT = 7 };
 
 	for (size_t i = 0; i < s->n_regions; i++) {
 		const Region *r = &s->regions[i];
-		auto_free char *label = region_label(r);
-		unsigned width, room;
+		auto_free char *label = region_label(r), *text = region_text(r);
+		unsigned width = MIN(o->columns - LABEL - PERCENT, 100u);
 
-		(void)snprintf(figures, sizeof(figures), "%s of %s, %s protected",
-			       format_bytes(used, r->current), format_bytes(whole, r->capacity),
-			       format_bytes(kept, r->protected));
-		width = MAX((unsigned)strlen(figures), 42u);
-		room = o->columns > 16 + width + 6 ? o->columns - 16 - width - 6 : 10;
-		output_left(o, strempty(label), 15);
-		output_bar(o, r->current, r->protected, r->capacity, MIN(room, 60u));
-		(void)fprintf(o->f, " %s\n", figures);
-		show_region_facts(o, r);
+		output_left(o, strempty(label), LABEL - 1);
+		output_bar(o, r->current, r->protected, r->capacity, width);
+		(void)fprintf(o->f, " %3.0f%%\n  ",
+			      r->capacity ? (double)r->current * 100 / (double)r->capacity : 0.0);
+		output_wrap(o, strempty(text), 2);
 	}
 	if (!s->n_regions)
 		(void)fputs("No region of video memory is known.\n", o->f);

@@ -82,7 +82,7 @@ static void print_text(const Output *o, const Doctor *d)
 		output_wrap(o, f->advice, 12);
 		output_style(o, STYLE_PLAIN);
 	}
-	(void)fprintf(o->f, "\n%zu problems, %zu warnings, %zu notes\n", count(d, LEVEL_PROBLEM),
+	(void)fprintf(o->f, "\nProblems: %zu, warnings: %zu, notes: %zu\n", count(d, LEVEL_PROBLEM),
 		      count(d, LEVEL_WARNING), count(d, LEVEL_NOTE));
 }
 

@@ -18,16 +18,11 @@ static int on_ended(sd_event_source *s, int fd _unused_, uint32_t events _unused
 }
 
 /* A report lives as long as our name on the bus. */
-static int keep_until_told(Keep *k)
+static int keep_until_told(sd_event *event, Keep *k)
 {
-	auto_event sd_event *event = NULL;
 	int r;
 
-	r = client_loop(k->bus, &event);
-	if (r >= 0)
-		r = sd_event_add_io(event, NULL, k->pidfd, EPOLLIN, on_ended, NULL);
-	if (r >= 0)
-		r = keep_follow(k);
+	r = sd_event_add_io(event, NULL, k->pidfd, EPOLLIN, on_ended, NULL);
 	if (r >= 0)
 		r = sd_event_loop(event);
 	if (r < 0)
@@ -51,6 +46,7 @@ static int clear_focus(void)
 static int report_focus(const char *pid)
 {
 	auto_bus_error sd_bus_error error = SD_BUS_ERROR_NULL;
+	auto_event sd_event *event = NULL;
 	auto_bus sd_bus *bus = NULL;
 	auto_close int game = -EBADF, compositor = -EBADF;
 	Keep k = { .make = keep_make_focus, .what = "report", .interactive = true, .fd = -EBADF };
@@ -69,14 +65,16 @@ static int report_focus(const char *pid)
 	k.appid = args.appid;
 	k.menu = args.menu;
 	k.persist = args.persist;
-	r = k.make(&k, &error);
+	r = client_loop(bus, &event); /* first: from now on Ctrl-C ends it in order */
+	if (r >= 0)
+		r = keep_start(&k, &error);
 	if (r < 0)
 		return client_fail(&error, r);
 	if (args.persist)
 		return STATUS_OK;
 	(void)printf("Process %s is in front until Ctrl-C or its end.\n", pid);
 	(void)fflush(stdout);
-	return keep_until_told(&k);
+	return keep_until_told(event, &k);
 }
 
 static int run_focus(Context *c _unused_, int argc, char **argv)

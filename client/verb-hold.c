@@ -22,19 +22,14 @@ static int on_time(sd_event_source *s, uint64_t usec _unused_, void *userdata _u
 	return sd_event_exit(sd_event_source_get_event(s), STATUS_OK);
 }
 
-static int hold_until_told(Keep *k)
+static int hold_until_told(sd_event *event, Keep *k)
 {
-	auto_event sd_event *event = NULL;
 	int r;
 
-	r = client_loop(k->bus, &event);
-	if (r >= 0)
-		r = sd_event_add_io(event, NULL, k->pidfd, EPOLLIN, on_ended, NULL);
+	r = sd_event_add_io(event, NULL, k->pidfd, EPOLLIN, on_ended, NULL);
 	if (r >= 0 && args.duration)
 		r = sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME, args.duration, 0, on_time,
 					       NULL);
-	if (r >= 0)
-		r = keep_follow(k);
 	if (r >= 0)
 		r = sd_event_loop(event);
 	if (r < 0)
@@ -45,6 +40,7 @@ static int hold_until_told(Keep *k)
 static int run_hold(Context *c _unused_, int argc _unused_, char **argv)
 {
 	auto_bus_error sd_bus_error error = SD_BUS_ERROR_NULL;
+	auto_event sd_event *event = NULL;
 	auto_bus sd_bus *bus = NULL;
 	auto_close int pidfd = -EBADF;
 	Keep k = { .make = keep_make_hold, .what = "hold", .interactive = true, .fd = -EBADF };
@@ -59,13 +55,15 @@ static int run_hold(Context *c _unused_, int argc _unused_, char **argv)
 	k.pidfd = pidfd;
 	k.who = args.who;
 	k.why = args.why;
-	r = k.make(&k, &error);
+	r = client_loop(bus, &event); /* first: from now on Ctrl-C ends it in order */
+	if (r >= 0)
+		r = keep_start(&k, &error);
 	if (r < 0)
 		return client_fail(&error, r);
 	(void)printf("Holding the memory of process %s%s.\n", argv[0],
 		     args.duration ? "" : " until Ctrl-C or its end");
 	(void)fflush(stdout);
-	status = hold_until_told(&k);
+	status = hold_until_told(event, &k);
 	keep_done(&k);
 	return status;
 }

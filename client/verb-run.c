@@ -102,7 +102,7 @@ static bool take_hold(Keep *k)
 
 	if (client_open(&k->bus) < 0)
 		return !args.require;
-	r = k->make(k, &error);
+	r = keep_start(k, &error);
 	if (r < 0)
 		(void)client_fail(&error, r);
 	return r >= 0 || !args.require;
@@ -137,8 +137,8 @@ static int wait_child(pid_t pid, int pidfd, Keep *k)
 		r = sd_event_add_child(event, NULL, pid, WEXITED, on_child, NULL);
 	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(forwarded); i++)
 		r = sd_event_add_signal(event, NULL, forwarded[i], on_signal, &pidfd);
-	if (r >= 0 && k->bus && sd_bus_attach_event(k->bus, event, 0) >= 0)
-		(void)keep_follow(k);
+	if (r >= 0 && k->bus)
+		(void)sd_bus_attach_event(k->bus, event, SD_EVENT_PRIORITY_NORMAL);
 	if (r >= 0)
 		r = sd_event_loop(event);
 	if (r < 0)
@@ -190,10 +190,12 @@ const Verb verb_run = {
 	.args = "-- COMMAND...",
 	.summary = "start a game in its own scope, and protect it",
 	.description =
-		"Starts COMMAND in a scope of its own, so that all its video memory is charged there,\n"
-		"and holds its memory until it ends. As Steam launch option: vramctl run -- %command%\n"
-		"Exit status, signals and terminal are COMMAND's own; 125 if vramctl failed, 126 and\n"
-		"127 if COMMAND cannot be run or found. Without vramd COMMAND runs after a warning.",
+		"Starts COMMAND in a scope of its own, so that all its video memory is charged\n"
+		"there, and holds its memory until it ends. As launch option of a game in Steam:\n"
+		"    vramctl run -- %command%\n"
+		"Exit status, signals and terminal are COMMAND's own; 125 if vramctl failed, 126\n"
+		"and 127 if COMMAND cannot be run or found. Without vramd or a systemd of the\n"
+		"user, COMMAND runs after a warning.",
 	.options = options,
 	.command = true,
 	.min_args = 1,

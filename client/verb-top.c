@@ -50,7 +50,8 @@ static void screen_leave(Top *t)
 		(void)tcsetattr(STDIN_FILENO, TCSADRAIN, &t->before);
 }
 
-/* Draws over what is there, so that nothing flickers; the last row stays free. */
+/* Draws over what is there, so that nothing flickers; the last row stays free. A row is cleared first:
+ * behind a full one the cursor still stands on its last character. */
 static void screen_draw(const Top *t, const char *text)
 {
 	unsigned rows = MAX(t->context->out.rows, 2u) - 1;
@@ -59,7 +60,7 @@ static void screen_draw(const Top *t, const char *text)
 	for (unsigned row = 0; *text && row < rows; row++) {
 		size_t n = strcspn(text, "\n");
 
-		(void)printf("%.*s\033[K\n", (int)n, text);
+		(void)printf("\033[K%.*s\n", (int)n, text);
 		text += n + (text[n] != '\0');
 	}
 	(void)fputs("\033[J", stdout);

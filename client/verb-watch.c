@@ -111,8 +111,8 @@ static char *event_text(const Event *e)
 	int r = -1;
 
 	if (streq(e->kind, "focus")) {
-		r = asprintf(&text, "%s, menu %s, says %s", e->label, e->menu,
-			     *e->source ? e->source : "nobody");
+		r = asprintf(&text, "%s, menu %s%s%s", e->label, e->menu, *e->source ? ", says " : "",
+			     e->source);
 	} else if (streq(e->kind, "protected")) {
 		low = low_text(&e->low);
 		r = asprintf(&text, "%s in %s: %s", e->label, e->unit, strempty(low));
