@@ -36,196 +36,7 @@ static int check_supported(Manager *m, sd_bus_error *error)
 	return 0;
 }
 
-/* Text of a client is shown to people and logged: bounded, and no control characters. */
-static int check_text(sd_bus_error *error, const char *name, const char *text)
-{
-	size_t n = strlen(text);
-
-	if (n == 0 || n > VRAMD_TEXT_MAX)
-		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "'%s' must have 1 to %d bytes", name,
-					 VRAMD_TEXT_MAX);
-	for (const char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-						 "'%s' must not have control characters", name);
-	return 0;
-}
-
 /* --- ReportFocus ------------------------------------------------------------------------------ */
-
-/* A parsed report; the processes are not yet known to anybody else. */
-typedef struct ReportCall {
-	FocusReport *report;
-	bool persist;
-} ReportCall;
-
-static int wrong_type(sd_bus_error *error, const char *key, const char *type)
-{
-	return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Key '%s' must be of type '%s'", key, type);
-}
-
-static int read_process(Manager *m, sd_bus_message *message, const char *key, Process **ret, sd_bus_error *error)
-{
-	int fd, r;
-
-	if (*ret)
-		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Key '%s' is there twice", key);
-	r = sd_bus_message_read_basic(message, 'h', &fd);
-	if (r < 0)
-		return r;
-	r = manager_get_process(m, fd, ret);
-	return r < 0 ? bus_process_error(error, r, key) : 0;
-}
-
-/* One that has ended meanwhile is left out: the next report will do so too. */
-static int read_running(Manager *m, sd_bus_message *message, FocusReport *report, sd_bus_error *error)
-{
-	size_t n_alloc = 0;
-	int fd, r;
-
-	if (report->running)
-		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Key 'running' is there twice");
-	r = sd_bus_message_enter_container(message, 'a', "h");
-	if (r < 0)
-		return r;
-	while ((r = sd_bus_message_read_basic(message, 'h', &fd)) > 0) {
-		Process *p = NULL;
-
-		if (report->n_running == VRAMD_RUNNING_MAX)
-			return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-						 "'running' names more than %d processes", VRAMD_RUNNING_MAX);
-		if (!GROW(report->running, n_alloc, report->n_running))
-			return -ENOMEM;
-		r = manager_get_process(m, fd, &p);
-		if (r == -ESRCH)
-			continue;
-		if (r < 0)
-			return bus_process_error(error, r, "running");
-		report->running[report->n_running++] = p;
-	}
-	return r < 0 ? r : sd_bus_message_exit_container(message);
-}
-
-static int read_string(sd_bus_message *message, const char *key, char **ret, sd_bus_error *error)
-{
-	const char *s;
-	int r;
-
-	r = sd_bus_message_read_basic(message, 's', &s);
-	if (r < 0)
-		return r;
-	r = check_text(error, key, s);
-	if (r < 0)
-		return r;
-	free(*ret);
-	*ret = strdup(s);
-	return *ret ? 0 : -ENOMEM;
-}
-
-static int read_menu(sd_bus_message *message, MenuState *ret, sd_bus_error *error)
-{
-	const char *s;
-	int r;
-
-	r = sd_bus_message_read_basic(message, 's', &s);
-	if (r < 0)
-		return r;
-	*ret = menu_state_from_string(s);
-	if (*ret < 0)
-		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
-					 "Key 'menu' must be 'open', 'closed' or 'unknown'");
-	return 0;
-}
-
-/* The value of one key; the message stands in the variant. */
-static int read_key(Manager *m, sd_bus_message *message, const char *key, ReportCall *call, sd_bus_error *error)
-{
-	FocusReport *report = call->report;
-	int b, r;
-
-	if (streq(key, "source"))
-		return read_string(message, key, &report->source, error);
-	if (streq(key, "seq"))
-		return sd_bus_message_read_basic(message, 't', &report->seq);
-	if (streq(key, "appid"))
-		return sd_bus_message_read_basic(message, 'u', &report->appid);
-	if (streq(key, "menu"))
-		return read_menu(message, &report->menu, error);
-	if (streq(key, "game"))
-		return read_process(m, message, key, &report->game, error);
-	if (streq(key, "compositor"))
-		return read_process(m, message, key, &report->compositor, error);
-	if (streq(key, "running"))
-		return read_running(m, message, report, error);
-	r = sd_bus_message_read_basic(message, 'b', &b);
-	if (r >= 0)
-		call->persist = b;
-	return r;
-}
-
-static const struct {
-	const char *key, *type;
-} report_keys[] = {
-	{ "source", "s" }, { "seq", "t" },        { "game", "h" },     { "appid", "u" },
-	{ "menu", "s" },   { "compositor", "h" }, { "running", "ah" }, { "persist", "b" },
-};
-
-static int read_entry(Manager *m, sd_bus_message *message, ReportCall *call, sd_bus_error *error)
-{
-	const char *key, *contents;
-	char type;
-	int r;
-
-	r = sd_bus_message_read_basic(message, 's', &key);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(report_keys); i++) {
-		if (!streq(report_keys[i].key, key))
-			continue;
-		r = sd_bus_message_peek_type(message, &type, &contents);
-		if (r < 0)
-			return r;
-		if (!streq_ptr(contents, report_keys[i].type))
-			return wrong_type(error, key, report_keys[i].type);
-		r = sd_bus_message_enter_container(message, 'v', report_keys[i].type);
-		if (r >= 0)
-			r = read_key(m, message, key, call, error);
-		return r < 0 ? r : sd_bus_message_exit_container(message);
-	}
-	/* A newer agent may know more than we do. */
-	return sd_bus_message_skip(message, "v");
-}
-
-static int read_report(Manager *m, sd_bus_message *message, ReportCall *call, sd_bus_error *error)
-{
-	int r;
-
-	call->report = calloc(1, sizeof(*call->report));
-	if (!call->report)
-		return -ENOMEM;
-	r = sd_bus_message_enter_container(message, 'a', "{sv}");
-	if (r < 0)
-		return r;
-	while ((r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
-		r = read_entry(m, message, call, error);
-		if (r < 0)
-			return r;
-		r = sd_bus_message_exit_container(message);
-		if (r < 0)
-			return r;
-	}
-	if (r < 0)
-		return r;
-	r = sd_bus_message_exit_container(message);
-	if (r < 0)
-		return r;
-	if (!call->report->source)
-		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Key 'source' is missing");
-	if (call->persist && !call->report->game)
-		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "A persistent report needs 'game'");
-	call->report->sender = strdup(call->persist ? "" : sd_bus_message_get_sender(message));
-	return call->report->sender ? 0 : -ENOMEM;
-}
 
 /* Peer = process = user slice of its unit; anything else is for polkit to allow. */
 static bool owns_process(uid_t uid, const Process *p)
@@ -293,7 +104,7 @@ static void reply_error(sd_bus_message *message, int r, sd_bus_error *error)
 static void on_report_verdict(sd_bus_message *message, int verdict, void *userdata)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	ReportCall call = { 0 };
+	auto_focus_report FocusReport *report = NULL;
 	Manager *m = userdata;
 	Client *client;
 	int r;
@@ -305,14 +116,13 @@ static void on_report_verdict(sd_bus_message *message, int verdict, void *userda
 	/* Read again: the processes may have ended while somebody typed a password. */
 	r = sd_bus_message_rewind(message, true);
 	if (r >= 0)
-		r = read_report(m, message, &call, &error);
+		r = bus_read_report(m, message, &report, &error);
 	if (r >= 0)
 		r = manager_get_client(m, message, &client);
 	if (r >= 0) {
 		client->may_report = true;
-		r = finish_report(m, message, client, TAKE_PTR(call.report), &error);
+		r = finish_report(m, message, client, TAKE_PTR(report), &error);
 	}
-	focus_report_free(call.report);
 	reply_error(message, r, &error);
 }
 
@@ -320,15 +130,13 @@ static int method_report_focus(sd_bus_message *message, void *userdata, sd_bus_e
 {
 	Manager *m = userdata;
 	auto_focus_report FocusReport *report = NULL;
-	ReportCall call = { 0 };
 	Client *client;
 	int r;
 
 	r = check_supported(m, error);
 	if (r < 0)
 		return r;
-	r = read_report(m, message, &call, error);
-	report = call.report;
+	r = bus_read_report(m, message, &report, error);
 	if (r < 0)
 		return r;
 	r = manager_get_client(m, message, &client);
@@ -374,9 +182,9 @@ static int read_hold(Manager *m, sd_bus_message *message, HoldCall *ret, sd_bus_
 	r = sd_bus_message_read(message, "hss", &fd, &ret->who, &ret->why);
 	if (r < 0)
 		return r;
-	r = check_text(error, "who", ret->who);
+	r = bus_check_text(error, "who", ret->who);
 	if (r >= 0)
-		r = check_text(error, "why", ret->why);
+		r = bus_check_text(error, "why", ret->why);
 	/* No option is known yet; what a newer client asks for beyond it is not promised. */
 	if (r >= 0)
 		r = sd_bus_message_skip(message, "a{sv}");

@@ -25,5 +25,10 @@ void bus_game_limits(const Manager *m, const Game *g, DmemLimit limit, uint64_t 
 int bus_game_usage(const Manager *m, const Game *g, const char *file, uint64_t *values);
 int bus_game_spilled(Manager *m, const Game *g, uint64_t *values);
 
+/* Reads the argument of ReportFocus() (bus-report.c). Processes are taken in, but not tracked. */
+int bus_read_report(Manager *m, sd_bus_message *message, FocusReport **ret, sd_bus_error *error);
+/* Text of a client: 1 to VRAMD_TEXT_MAX bytes, no control characters. */
+int bus_check_text(sd_bus_error *error, const char *name, const char *text);
+
 /* Turns a negative errno of the layers below into a named error that names the process or value. */
 int bus_process_error(sd_bus_error *error, int r, const char *what);
