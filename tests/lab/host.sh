@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # shellcheck shell=bash
-# Host side helpers, sourced by build, build-in and run: messages, the cache, packages.
+# Host side helpers, sourced by build, build-in and run: messages, the cache, the mirror.
 
 LAB=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck disable=SC2034 # for those who source this file
@@ -19,18 +19,6 @@ need_root() {
 # Paths travel through the guest's kernel command line and mount options.
 need_plain_path() {
 	[[ $1 != *[[:space:],\"]* ]] || die "'$1': the lab cannot use paths with spaces, commas or quotes"
-}
-
-# install_packages FILE: installs what is missing of the packages listed in FILE
-install_packages() {
-	local -a missing
-	mapfile -t missing < <(comm -23 <(grep -v '^#' "$1" | sort -u) \
-		<(dpkg-query -W -f '${db:Status-Abbrev} ${Package}\n' | sed -n 's/^ii  *//p' | sort -u))
-	[ ${#missing[@]} -gt 0 ] || return 0
-	say "installing ${missing[*]}"
-	apt-get -qq update >&2 || die "apt-get update failed"
-	DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
-		"${missing[@]}" < /dev/null >&2 || die "cannot install ${missing[*]}"
 }
 
 # The package mirror of this machine's own apt configuration, for any suite of Debian.
@@ -63,6 +51,7 @@ entry() {
 	exec 9> "$CACHE/.lock-$name"
 	flock -n 9 || { say "another build makes $name; waiting"; flock 9; }
 	if [ ! -d "$ENTRY" ]; then
+		"$SOURCE/tests/install-packages" "$LAB/packages" < /dev/null >&2
 		say "building $name (log: $CACHE/$name.log)"
 		entry_tmp=$CACHE/.tmp-$name
 		rm -rf --one-file-system "$entry_tmp"

@@ -119,26 +119,20 @@ tree_state() {
 
 # --- the daemon
 
-# install_vramd: puts the built daemon where a package would
+# install_vramd: puts the built daemon and its files where a package would (without starting it)
 install_vramd() {
-	[ -x $BUILD/vramd ] || skip "no vramd in the build directory"
-	install -D -m755 -t /usr/bin $BUILD/vramctl
-	install -D -m755 -t /usr/libexec $BUILD/vramd
-	install -D -m644 -t /etc/systemd/system $BUILD/systemd/vramd.service
-	install -D -m644 -t /usr/share/dbus-1/system.d $SRC/dbus/io.github.vramd1.conf
+	local daemon unit=$BUILD/systemd/vramd.service
+	[ -x $BUILD/daemon/vramd ] || skip "no vramd in the build directory"
+	# The prefix of the build decides where the unit looks for it.
+	daemon=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' $unit)
+	install -D -m755 $BUILD/daemon/vramd "$daemon"
+	install -D -m755 $BUILD/client/vramctl /usr/bin/vramctl
+	install -D -m644 -t /etc/systemd/system $unit
+	install -D -m644 -t /etc/dbus-1/system.d $SRC/dbus/io.github.vramd1.conf
 	install -D -m644 -t /usr/share/polkit-1/actions $SRC/dbus/io.github.vramd1.policy
-	install -D -m644 -t /usr/share/dbus-1/system-services \
-		"$(first_file $BUILD/dbus/io.github.vramd1.service $SRC/dbus/io.github.vramd1.service)"
+	install -D -m644 -t /usr/share/dbus-1/system-services $SRC/dbus/io.github.vramd1.service
 	install -D -m644 $SRC/systemd/vramd.sysusers /usr/lib/sysusers.d/vramd.conf
 	systemd-sysusers vramd.conf
 	systemctl daemon-reload
 	busctl --quiet call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus ReloadConfig
-}
-
-first_file() {
-	local file
-	for file in "$@"; do
-		[ ! -e "$file" ] || { echo "$file"; return; }
-	done
-	fail "none of these files exists: $*"
 }
