@@ -10,7 +10,6 @@
  * kernel would send; the same helper unmounts when the main process is killed.
  */
 #define FUSE_USE_VERSION 35
-#define _GNU_SOURCE
 
 #include <errno.h>
 #include <fcntl.h>

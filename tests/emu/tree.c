@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 /* What the files say and take: as in Linux 7.3, see test_emu.py. */
-#define _GNU_SOURCE
 
 #include <ctype.h>
 #include <errno.h>
