@@ -104,19 +104,13 @@ static Watch *tree_find(const Tree *t, const char *path)
 	return NULL;
 }
 
-/* Notes that a directory is gone, and so is all below it. */
-static void tree_lose(Tree *t, const char *path)
+/* Notes that a directory is gone; each one below it has its own event. */
+static void watch_lose(Watch *w)
 {
-	for (size_t i = 0; i < t->n_watches; i++) {
-		Watch *w = t->watches[i];
-
-		if (w->silent || w->gone || !cgroup_path_is_below(w->path, path))
-			continue;
-		w->gone = true;
-		for (size_t k = 0; k < ARRAY_SIZE(w->sources); k++)
-			w->sources[k] = sd_event_source_disable_unref(w->sources[k]);
-	}
-	monitor_wake(t->monitor);
+	w->gone = !w->silent;
+	for (size_t i = 0; i < ARRAY_SIZE(w->sources); i++)
+		w->sources[i] = sd_event_source_disable_unref(w->sources[i]);
+	monitor_wake(w->tree->monitor);
 }
 
 static int watch_path(char buf[static PATH_MAX], const Watch *parent, const char *name)
@@ -165,22 +159,24 @@ static int on_slice(_unused_ sd_event_source *s, const struct inotify_event *ev,
 {
 	Watch *w = userdata;
 	Tree *t = w->tree;
+	Watch *child;
 	char path[PATH_MAX];
 
 	if (ev->mask & IN_Q_OVERFLOW) {
 		log_debug("Lost news of control groups, looking at all of them again");
 		tree_overflow(t->monitor);
 	} else if (ev->mask & (IN_IGNORED | IN_UNMOUNT)) {
-		tree_lose(t, w->path);
+		watch_lose(w);
 	} else if ((ev->mask & IN_ISDIR) && ev->len > 0) {
 		ChildKind kind = child_kind(t, w, ev->name);
 
 		if (kind == CHILD_OTHER || watch_path(path, w, ev->name) < 0)
 			return 0;
-		if (ev->mask & IN_DELETE)
-			tree_lose(t, path);
-		else
+		child = tree_find(t, path);
+		if (ev->mask & IN_CREATE)
 			tree_add(t, path, kind);
+		else if (child)
+			watch_lose(child);
 	}
 	return 0;
 }
@@ -192,7 +188,7 @@ static int on_unit(_unused_ sd_event_source *s, const struct inotify_event *ev, 
 	if (ev->mask & IN_Q_OVERFLOW) {
 		tree_overflow(w->tree->monitor);
 	} else if (ev->mask & (IN_IGNORED | IN_UNMOUNT)) {
-		tree_lose(w->tree, w->path);
+		watch_lose(w);
 	} else {
 		w->changed = true;
 		monitor_wake(w->tree->monitor);
@@ -343,7 +339,7 @@ static void tree_refresh(Tree *t)
 
 			w->listed = false;
 			if (!w->gone && !watch_holds(w))
-				tree_lose(t, w->path);
+				watch_lose(w);
 		}
 	}
 	for (size_t i = 0; i < t->n_watches; i++) {

@@ -3,8 +3,11 @@
 #include <ftw.h>
 #include <limits.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -190,6 +193,12 @@ typedef struct Fixture {
 	char *news[128];
 	size_t n_news;
 	bool remove_on_news;
+
+	/* a private bus with a systemd on it, for some tests */
+	pid_t daemon;
+	sd_bus *client, *systemd;
+	unsigned n_subscribed, n_answers;
+	char answer[PATH_MAX]; /* "NAME PATH", or "NAME -" */
 } Fixture;
 
 static char *const interest[] = { (char *)"app-steam-app*.scope", (char *)"session-*.scope", NULL };
@@ -403,6 +412,20 @@ static void test_removed(void **state)
 	EXPECT_NOTHING(f);
 }
 
+/* Of no interest any more before anybody was told that it is there. */
+static void test_untold(void **state)
+{
+	Fixture *f = *state;
+
+	make_session(f);
+	make(f, GAME);
+	assert_int_equal(unit_monitor_add_user(f->monitor, 1000, interest), 0);
+	assert_true(sd_event_run(f->event, 0) > 0);
+	assert_int_equal(f->n_news, 1);
+	assert_int_equal(unit_monitor_add_user(f->monitor, 1000, NULL), 0);
+	EXPECT(f, "+/user.slice", "+" TOP, "+" U1000, "+" APP);
+}
+
 static void test_users(void **state)
 {
 	Fixture *f = *state;
@@ -497,8 +520,9 @@ static void test_overflow(void **state)
 					      unlinkat(f->h.root_fd, path + 1, AT_REMOVEDIR), 0);
 	}
 	drop(f, GAME);
+	make(f, GAME);
 	make(f, APP "/app-steam-app9-9.scope");
-	EXPECT(f, "-" GAME, "+" APP "/app-steam-app9-9.scope");
+	EXPECT(f, "-" GAME, "+" GAME, "+" APP "/app-steam-app9-9.scope");
 }
 
 static void no_group(const char *name _unused_, const char *path _unused_, void *userdata _unused_)
@@ -516,6 +540,266 @@ static void test_without_bus(void **state)
 	EXPECT_NOTHING(f);
 }
 
+/* --- systemd on a bus -------------------------------------------------------------------------- */
+
+#define SYSTEMD "org.freedesktop.systemd1"
+#define OBJECTS "/org/freedesktop/systemd1"
+
+static int on_subscribe(sd_bus_message *call, void *userdata, _unused_ sd_bus_error *error)
+{
+	Fixture *f = userdata;
+
+	f->n_subscribed++;
+	return sd_bus_reply_method_return(call, "");
+}
+
+static int on_get_unit(sd_bus_message *call, _unused_ void *userdata, sd_bus_error *error)
+{
+	const char *name;
+	int r = sd_bus_message_read(call, "s", &name);
+
+	if (r < 0)
+		return r;
+	if (streq(name, "ollama.service"))
+		return sd_bus_reply_method_return(call, "o", OBJECTS "/unit/ollama_2eservice");
+	if (streq(name, "idle.service"))
+		return sd_bus_reply_method_return(call, "o", OBJECTS "/unit/idle_2eservice");
+	return sd_bus_error_setf(error, SYSTEMD ".NoSuchUnit", "Unit %s not loaded.", name);
+}
+
+static int get_control_group(sd_bus *bus _unused_, const char *path, const char *interface _unused_,
+			     const char *property _unused_, sd_bus_message *reply, void *userdata _unused_,
+			     sd_bus_error *error _unused_)
+{
+	return sd_bus_message_append(reply, "s",
+				     endswith(path, "/ollama_2eservice") ? "/system.slice/ollama.service" : "");
+}
+
+static int get_low(sd_bus *bus _unused_, const char *path _unused_, const char *interface _unused_,
+		   const char *property _unused_, sd_bus_message *reply, void *userdata _unused_,
+		   sd_bus_error *error _unused_)
+{
+	return sd_bus_message_append(reply, "a(st)", 0);
+}
+
+static const sd_bus_vtable manager_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_METHOD("Subscribe", "", "", on_subscribe, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD("GetUnit", "s", "o", on_get_unit, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_SIGNAL("Reloading", "b", 0),
+	SD_BUS_VTABLE_END,
+};
+static const sd_bus_vtable service_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_PROPERTY("ControlGroup", "s", get_control_group, 0, 0),
+	SD_BUS_VTABLE_END,
+};
+static const sd_bus_vtable slice_vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_PROPERTY("DeviceMemoryLow", "a(st)", get_low, 0, 0),
+	SD_BUS_VTABLE_END,
+};
+
+/* Starts a bus of our own, which starts no services; its address comes through a pipe. */
+static pid_t start_daemon(const Fixture *f, char *address, size_t size)
+{
+	static const char conf[] =
+		"<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>"
+		"<policy context='default'><allow send_destination='*'/><allow eavesdrop='false'/>"
+		"<allow own='*'/></policy></busconfig>";
+	auto_close int from = -EBADF, to = -EBADF;
+	char file[128], print[32];
+	int fds[2];
+	pid_t pid;
+	ssize_t n;
+
+	(void)snprintf(file, sizeof(file), "--config-file=%s/bus.conf", f->root);
+	assert_int_equal(write_atomic_at(f->h.root_fd, "bus.conf", conf, strlen(conf), 0644), 0);
+	assert_int_equal(pipe(fds), 0);
+	from = fds[0];
+	to = fds[1];
+	(void)snprintf(print, sizeof(print), "--print-address=%d", to);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)close_fd(from);
+		(void)prctl(PR_SET_PDEATHSIG, SIGTERM);
+		execlp("dbus-daemon", "dbus-daemon", file, "--nofork", "--nopidfile", print, NULL);
+		_exit(127);
+	}
+	to = close_fd(to);
+	n = read(from, address, size - 1);
+	address[MAX(n, 0)] = '\0';
+	address[strcspn(address, "\n")] = '\0';
+	return pid;
+}
+
+static sd_bus *connect_bus(sd_event *event, const char *address)
+{
+	sd_bus *bus;
+
+	assert_true(sd_bus_new(&bus) >= 0);
+	assert_true(sd_bus_set_address(bus, address) >= 0);
+	assert_true(sd_bus_set_bus_client(bus, true) >= 0);
+	assert_true(sd_bus_start(bus) >= 0);
+	assert_true(sd_bus_attach_event(bus, event, SD_EVENT_PRIORITY_NORMAL) >= 0);
+	return bus;
+}
+
+static int setup_bus(void **state)
+{
+	char address[512];
+	Fixture *f;
+
+	assert_int_equal(setup(state), 0);
+	f = *state;
+	f->daemon = start_daemon(f, address, sizeof(address));
+	if (!address[0])
+		return 0; /* no dbus-daemon here */
+	f->client = connect_bus(f->event, address);
+	f->systemd = connect_bus(f->event, address);
+	assert_true(sd_bus_add_object_vtable(f->systemd, NULL, OBJECTS, SYSTEMD ".Manager", manager_vtable, f) >= 0);
+	assert_true(sd_bus_add_fallback_vtable(f->systemd, NULL, OBJECTS "/unit", SYSTEMD ".Service",
+					       service_vtable, NULL, NULL) >= 0);
+	unit_monitor_free(f->monitor);
+	f->monitor = NULL;
+	return 0;
+}
+
+static int teardown_bus(void **state)
+{
+	Fixture *f = *state;
+	pid_t daemon = f->daemon;
+
+	f->monitor = unit_monitor_free(f->monitor);
+	sd_bus_flush_close_unref(f->client);
+	sd_bus_flush_close_unref(f->systemd);
+	(void)kill(daemon, SIGTERM);
+	(void)waitpid(daemon, NULL, 0);
+	return teardown(state);
+}
+
+/* Runs the loop until *counter is n; the test fails if it takes too long. */
+static void run_until(Fixture *f, const unsigned *counter, unsigned n)
+{
+	uint64_t start, now;
+
+	assert_true(sd_event_now(f->event, CLOCK_MONOTONIC, &start) >= 0);
+	while (*counter < n) {
+		assert_true(sd_event_run(f->event, USEC_PER_SEC) >= 0);
+		assert_true(sd_event_now(f->event, CLOCK_MONOTONIC, &now) >= 0);
+		assert_true(now < start + TIMEOUT);
+	}
+	assert_int_equal(*counter, n);
+}
+
+static void on_group(const char *name, const char *path, void *userdata)
+{
+	Fixture *f = userdata;
+
+	f->n_answers++;
+	(void)snprintf(f->answer, sizeof(f->answer), "%s %s", name, path ? path : "-");
+}
+
+static void expect_group(Fixture *f, const char *name, const char *answer)
+{
+	f->n_answers = 0;
+	assert_int_equal(unit_monitor_get_cgroup(f->monitor, name, on_group, f), 0);
+	assert_int_equal(f->n_answers, 0);
+	run_until(f, &f->n_answers, 1);
+	assert_string_equal(f->answer, answer);
+}
+
+static void start_monitor(Fixture *f)
+{
+	assert_int_equal(unit_monitor_new(f->event, f->client, &f->h, on_unit_news, f, &f->monitor), 0);
+}
+
+static void appear(Fixture *f)
+{
+	assert_true(sd_bus_request_name(f->systemd, SYSTEMD, 0) >= 0);
+}
+
+static void reload(Fixture *f, bool active)
+{
+	assert_true(sd_bus_emit_signal(f->systemd, OBJECTS, SYSTEMD ".Manager", "Reloading", "b", active) >= 0);
+}
+
+static void wait_news(Fixture *f)
+{
+	unsigned n = 0;
+
+	while (f->n_news == 0 && n++ < 50)
+		assert_true(sd_event_run(f->event, USEC_PER_SEC / 10) >= 0);
+}
+
+static void test_control_group(void **state)
+{
+	Fixture *f = *state;
+
+	if (!f->client)
+		skip();
+	appear(f);
+	start_monitor(f);
+	expect_group(f, "ollama.service", "ollama.service /system.slice/ollama.service");
+	expect_group(f, "idle.service", "idle.service -");
+	expect_group(f, "gone.service", "gone.service -");
+	expect_group(f, "ollama.slice", "ollama.slice -");
+	/* Whoever goes does not hear of it any more, at neither step. */
+	f->n_answers = 0;
+	assert_int_equal(unit_monitor_get_cgroup(f->monitor, "idle.service", on_group, f), 0);
+	assert_int_equal(unit_monitor_get_cgroup(f->monitor, "ollama.service", on_group, f), 0);
+	run_until(f, &f->n_answers, 1);
+	f->monitor = unit_monitor_free(f->monitor);
+	for (unsigned i = 0; i < 10; i++)
+		assert_true(sd_event_run(f->event, USEC_PER_SEC / 100) >= 0);
+	assert_int_equal(f->n_answers, 1);
+}
+
+static void test_reload(void **state)
+{
+	Fixture *f = *state;
+
+	if (!f->client)
+		skip();
+	appear(f);
+	start_monitor(f);
+	run_until(f, &f->n_subscribed, 1);
+	reload(f, true);
+	expect_group(f, "idle.service", "idle.service -"); /* comes after the signal */
+	EXPECT_NOTHING(f);
+	reload(f, false);
+	wait_news(f);
+	EXPECT(f, "!");
+	assert_int_equal(unit_monitor_has_device_memory(f->monitor), 0);
+}
+
+/* systemd comes late, and again: each time it must be told to send signals. */
+static void test_owner(void **state)
+{
+	Fixture *f = *state;
+
+	if (!f->client)
+		skip();
+	start_monitor(f);
+	expect_group(f, "ollama.service", "ollama.service -");
+	EXPECT_NOTHING(f);
+	appear(f);
+	run_until(f, &f->n_subscribed, 1);
+	wait_news(f);
+	EXPECT(f, "!");
+	assert_true(sd_bus_release_name(f->systemd, SYSTEMD) >= 0);
+	assert_true(sd_bus_add_object_vtable(f->systemd, NULL, OBJECTS "/unit/_2d_2eslice", SYSTEMD ".Slice",
+					     slice_vtable, NULL) >= 0);
+	appear(f);
+	run_until(f, &f->n_subscribed, 2);
+	wait_news(f);
+	EXPECT(f, "!");
+	expect_group(f, "ollama.service", "ollama.service /system.slice/ollama.service");
+	assert_int_equal(unit_monitor_has_device_memory(f->monitor), 1);
+}
+
+#define BUS_TEST(t) cmocka_unit_test_setup_teardown(t, setup_bus, teardown_bus)
 #define MONITOR_TEST(t) cmocka_unit_test_setup_teardown(t, setup, teardown)
 
 int main(void)
@@ -524,10 +808,12 @@ int main(void)
 		cmocka_unit_test(test_path),   cmocka_unit_test(test_path_long),
 		cmocka_unit_test(test_matches), MONITOR_TEST(test_initial),
 		MONITOR_TEST(test_later),      MONITOR_TEST(test_changed),
-		MONITOR_TEST(test_removed),    MONITOR_TEST(test_users),
+		MONITOR_TEST(test_removed),    MONITOR_TEST(test_untold),
+		MONITOR_TEST(test_users),
 		MONITOR_TEST(test_system),     MONITOR_TEST(test_reentry),
 		MONITOR_TEST(test_limit),      MONITOR_TEST(test_overflow),
-		MONITOR_TEST(test_without_bus),
+		MONITOR_TEST(test_without_bus), BUS_TEST(test_control_group),
+		BUS_TEST(test_reload),	       BUS_TEST(test_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
