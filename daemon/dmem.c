@@ -81,8 +81,10 @@ static int table_add(DmemTable *table, size_t *n_alloc, const char *region, size
 		return -EBADMSG;
 	for (size_t i = 0; i < table->n; i++)
 		if (strncmp(table->entries[i].region, region, len) == 0 &&
-		    !table->entries[i].region[len])
-			return -EBADMSG;
+		    !table->entries[i].region[len]) {
+			table->ambiguous = true;
+			return 0;
+		}
 	if (!GROW(table->entries, *n_alloc, table->n))
 		return -ENOMEM;
 	name = strndup(region, len);

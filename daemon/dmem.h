@@ -35,10 +35,12 @@ typedef struct DmemEntry {
 typedef struct DmemTable {
 	DmemEntry *entries;
 	size_t n;
+	bool ambiguous; /* a name is there twice: the first counts, and is the one that writes reach */
 } DmemTable;
 
 /* Parses a whole file. -EBADMSG for a line that is not "region value", a name longer than
- * DMEM_REGION_MAX, a region named twice, or more than DMEM_REGIONS_MAX lines; -ENOMEM. An empty
+ * DMEM_REGION_MAX, or more than DMEM_REGIONS_MAX lines; -ENOMEM. A name is twice there while a device has
+ * come back and somebody still has the old one open. An empty
  * text is an empty table (a kernel with no region registered). */
 int dmem_parse(const char *text, DmemTable *ret);
 void dmem_table_done(DmemTable *table);

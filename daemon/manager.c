@@ -48,6 +48,32 @@ void manager_set_state(Manager *m, ManagerState state, const char *format, ...)
 
 /* --- When to update --------------------------------------------------------------------------- */
 
+static int refresh_regions(Manager *m)
+{
+	Regions before = m->regions, fresh;
+	int r;
+
+	r = regions_read(&m->hierarchy, &fresh);
+	if (r < 0)
+		return r;
+	m->regions = fresh;
+	if (m->hooks)
+		m->hooks->regions_changed(m, &before);
+	regions_done(&before);
+	return 0;
+}
+
+/* Has the old region gone meanwhile? Then the new one holds nothing of what was written. */
+static void refresh_ambiguous(Manager *m)
+{
+	int r;
+
+	r = refresh_regions(m);
+	if (r < 0)
+		log_warning_errno(r, "Cannot read the regions, ignoring: %m");
+	apply_distrust(m->apply);
+}
+
 static int on_update(sd_event_source *s _unused_, void *userdata)
 {
 	Manager *m = userdata;
@@ -55,6 +81,8 @@ static int on_update(sd_event_source *s _unused_, void *userdata)
 	int r;
 
 	m->update_reason = NULL;
+	if (m->regions.ambiguous)
+		refresh_ambiguous(m);
 	r = manager_update(m, reason ? reason : "asked for");
 	if (r < 0)
 		log_error_errno(r, "Cannot decide anew, what holds stays: %m");
@@ -171,21 +199,6 @@ static void on_lost(const char *path, void *userdata)
 }
 
 static const ApplyHooks apply_hooks = { on_written, on_contested, on_lost };
-
-static int refresh_regions(Manager *m)
-{
-	Regions before = m->regions, fresh;
-	int r;
-
-	r = regions_read(&m->hierarchy, &fresh);
-	if (r < 0)
-		return r;
-	m->regions = fresh;
-	if (m->hooks)
-		m->hooks->regions_changed(m, &before);
-	regions_done(&before);
-	return 0;
-}
 
 static void on_regions(void *userdata)
 {
@@ -480,6 +493,7 @@ int manager_reload(Manager *m, config_warn_cb warn, void *userdata)
 	if (r < 0)
 		return r;
 	use_config(m, fresh);
+	manager_forget_names(m);
 	if (m->unit_monitor) {
 		r = manager_watch_units(m);
 		if (r < 0)

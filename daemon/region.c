@@ -33,11 +33,11 @@ static const char *sysattr(sd_device *dev, const char *name)
 	return sd_device_get_sysattr_value(dev, name, &value) >= 0 ? value : "";
 }
 
-/* --- The link -------------------------------------------------------------------------------- */
+/* --- The link ------------------------------ */
 
 /* Bytes per second of one link of a PCI device, at the fastest speed that the device has: a link
- * slows down while the card idles, and that is not what a buffer moves at. Its width does not change.
- * 0 if not known. */
+ * slows down while the card idles, and that is not what a buffer moves at. Its width does not
+ * change. 0 if not known. */
 static uint64_t hop_bandwidth(sd_device *dev)
 {
 	static const struct {
@@ -74,12 +74,12 @@ static uint64_t link_bandwidth(sd_device *dev)
 
 		if (hop && (!slowest || hop < slowest))
 			slowest = hop;
-	} while (sd_device_get_parent(dev, &dev) >= 0 && sd_device_get_subsystem(dev, &subsystem) >= 0 &&
-		 streq(subsystem, "pci"));
+	} while (sd_device_get_parent(dev, &dev) >= 0 &&
+		 sd_device_get_subsystem(dev, &subsystem) >= 0 && streq(subsystem, "pci"));
 	return slowest;
 }
 
-/* --- The device ------------------------------------------------------------------------------ */
+/* --- The device ------------------------------ */
 
 /* Reading its configuration space or opening its node would wake it. */
 static bool is_asleep(sd_device *dev)
@@ -87,7 +87,8 @@ static bool is_asleep(sd_device *dev)
 	return startswith(sysattr(dev, "power/runtime_status"), "suspend");
 }
 
-/* True if amdgpu says that the GPU is part of the CPU: its VRAM is a piece of the system's memory. */
+/* True if amdgpu says that the GPU is part of the CPU: its VRAM is a piece of the system's memory.
+ */
 static bool amdgpu_is_integrated(const char *render_node)
 {
 	struct drm_amdgpu_info_device info = {};
@@ -101,7 +102,8 @@ static bool amdgpu_is_integrated(const char *render_node)
 
 	r = fd < 0 ? -errno : drmCommandWrite(fd, DRM_AMDGPU_INFO, &request, sizeof(request));
 	if (r < 0) {
-		log_debug_errno(r, "Cannot ask %s whether it is integrated, assuming not: %m", render_node);
+		log_debug_errno(r, "Cannot ask %s whether it is integrated, assuming not: %m",
+				render_node);
 		return false;
 	}
 	return info.ids_flags & AMDGPU_IDS_FLAGS_FUSION;
@@ -163,7 +165,7 @@ static int read_device(Region *region)
 	return 0;
 }
 
-/* --- Regions --------------------------------------------------------------------------------- */
+/* --- Regions ------------------------------ */
 
 static void region_done(Region *r)
 {
@@ -256,7 +258,7 @@ int regions_read(const Hierarchy *h, Regions *ret)
 	return 0;
 }
 
-/* --- Hotplug --------------------------------------------------------------------------------- */
+/* --- Hotplug ------------------------------ */
 
 struct RegionMonitor {
 	sd_device_monitor *devices;
@@ -274,7 +276,8 @@ static int on_news(_unused_ sd_event_source *s, void *userdata)
 }
 
 /* A region is there before its DRM device is announced. It goes with the last of the driver's
- * resources, after the DRM device was taken back and before the PCI device is said to be unbound. */
+ * resources, after the DRM device was taken back and before the PCI device is said to be unbound.
+ */
 static int on_device(_unused_ sd_device_monitor *monitor, sd_device *dev, void *userdata)
 {
 	RegionMonitor *m = userdata;
@@ -311,15 +314,16 @@ static int start_devices(RegionMonitor *m, sd_event *event)
 
 	r = sd_device_monitor_new(&m->devices);
 	if (r >= 0)
-		r = sd_device_monitor_filter_add_match_subsystem_devtype(m->devices, "drm", "drm_minor");
+		r = sd_device_monitor_filter_add_match_subsystem_devtype(m->devices, "drm",
+									 "drm_minor");
 	if (r >= 0)
 		r = sd_device_monitor_filter_add_match_subsystem_devtype(m->devices, "pci", NULL);
 	if (r >= 0)
 		r = sd_device_monitor_attach_event(m->devices, event);
 	if (r >= 0)
 		r = sd_device_monitor_start(m->devices, on_device, m);
-	/* A card comes as several devices in a row: all that are at hand are taken before the news is
-	 * told. Only root makes them, so nobody can hold it up that way. */
+	/* A card comes as several devices in a row: all that are at hand are taken before the news
+	 * is told. Only root makes them, so nobody can hold it up that way. */
 	if (r >= 0)
 		r = sd_event_source_set_priority(sd_device_monitor_get_event_source(m->devices),
 						 SD_EVENT_PRIORITY_NORMAL - 1);

@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (in.size > 0) {
 		_cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
 		_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-		auto_focus_report FocusReport *report = NULL;
+		FocusReport *report;
 
 		if (sd_bus_message_new_method_call(bus, &call, VRAMD_BUS_NAME, VRAMD_PATH, VRAMD_IFACE_MANAGER,
 						   "ReportFocus") < 0)
@@ -124,7 +124,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			continue;
 		if (!report->source || strlen(report->source) > VRAMD_TEXT_MAX)
 			abort();
-		(void)focus_report(m.focus, 1000 + (report->seq & 1), TAKE_PTR(report));
+		(void)focus_report(m.focus, 1000 + (report->seq & 1), report);
 	}
 	m.focus = focus_free(m.focus);
 	return 0;
