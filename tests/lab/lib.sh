@@ -72,6 +72,7 @@ start_scope() {
 	uid=$(id -u "$user")
 	as "$user" systemd-run --user --quiet --scope --collect --slice=app.slice --unit="$unit" \
 		-- "$@" &
+	disown # or bash reports its end
 	SCOPE_CGROUP=/user.slice/user-$uid.slice/user@$uid.service/app.slice/$unit.scope
 	wait_until 10 grep -qs . "$CGROUP$SCOPE_CGROUP/cgroup.procs"
 	# shellcheck disable=SC2034 # for the test

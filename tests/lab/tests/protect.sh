@@ -6,7 +6,7 @@ set -euo pipefail
 # shellcheck source=tests/lab/tests/vramd.sh
 . /lab/src/tests/lab/tests/vramd.sh
 
-game_mib=192 vram_mib=256
+game_mib=192 rival_mib=288 # of 256 MiB
 
 # where APPID N: compares what vsim says of its buffers with the kernel's account, and sets resident, spilled
 where() {
@@ -17,17 +17,14 @@ where() {
 	check "dmem.current agrees with the driver" "$resident" "$(current "$GAME_UNIT")"
 }
 
-# rival: takes more VRAM than there is, as a browser of the same user. Created only, since to submit what
-# exceeds the card fails, and evicts low protection as the last resort before it does.
+# rival NAME: takes more VRAM than there is, as a browser of the same user
 rival() {
-	start_scope deck app-browser-1 "$VSIM" hold --device $GPU0 --size 2M --count $((vram_mib / 2 + 16)) \
-		--vram-only --no-submit > "$WORK/rival" 2>&1
+	start_scope deck "app-$1-1" "$VSIM" hold --device $GPU0 --size 2M --count $((rival_mib / 2)) \
+		--vram-only --no-submit > "$WORK/$1" 2>&1
 	RIVAL=$SCOPE_CGROUP
-	wait_until 20 settled
-	echo "    rival: dmem.current $(current "$RIVAL") MiB"
+	line "$1" 1 > /dev/null
+	echo "    rival: dmem.current $(current "$RIVAL") MiB of $rival_mib"
 }
-# Its last buffers do not fit, so it ends, but not before it took what it could get.
-settled() { gone "$RIVAL" || [ -s "$WORK/rival" ]; }
 
 enable_dmem() {
 	local group
@@ -46,7 +43,7 @@ start_game deck 100 --device $GPU0 --size 2M --count $((game_mib / 2))
 open_gpu 100
 where 100 1
 check "the game has all its buffers" "$game_mib" "$resident"
-rival
+rival browser
 kill -USR2 "$GAME_PID"
 where 100 2
 without=$resident
@@ -61,3 +58,19 @@ kill -USR1 "$GAME_PID"
 where 100 3
 check "its next frame takes everything back" "$game_mib" "$resident"
 end_game "$GAME_UNIT"
+end_game "$RIVAL"
+wait_until 10 no_low_at_all || fail "something stays protected after the game"
+
+echo "--- with vramd"
+start_game deck 200 --device $GPU0 --size 2M --count $((game_mib / 2))
+front deck "$GAME_PID"
+wait_until 10 protected "$GAME_UNIT" || fail "not protected"
+open_gpu 200
+where 200 1
+rival browser
+kill -USR2 "$GAME_PID"
+where 200 2
+check "the game keeps its buffers" "$game_mib" "$resident"
+check "and the rival has the rest" $((256 - game_mib)) "$(current "$RIVAL")"
+vramctl status
+echo "figures: of $game_mib MiB the game keeps $without without vramd, $resident with it"
