@@ -33,7 +33,7 @@ static const char *sysattr(sd_device *dev, const char *name)
 	return sd_device_get_sysattr_value(dev, name, &value) >= 0 ? value : "";
 }
 
-/* --- The link ------------------------------ */
+/* --- The link --------------------------------------------------------------------------------- */
 
 /* Bytes per second of one link of a PCI device, at the fastest speed that the device has: a link
  * slows down while the card idles, and that is not what a buffer moves at. Its width does not
@@ -79,7 +79,7 @@ static uint64_t link_bandwidth(sd_device *dev)
 	return slowest;
 }
 
-/* --- The device ------------------------------ */
+/* --- The device ------------------------------------------------------------------------------- */
 
 /* Reading its configuration space or opening its node would wake it. */
 static bool is_asleep(sd_device *dev)
@@ -87,8 +87,7 @@ static bool is_asleep(sd_device *dev)
 	return startswith(sysattr(dev, "power/runtime_status"), "suspend");
 }
 
-/* True if amdgpu says that the GPU is part of the CPU: its VRAM is a piece of the system's memory.
- */
+/* True if amdgpu says that the GPU is part of the CPU: its VRAM is a piece of system memory. */
 static bool amdgpu_is_integrated(const char *render_node)
 {
 	struct drm_amdgpu_info_device info = {};
@@ -165,7 +164,7 @@ static int read_device(Region *region)
 	return 0;
 }
 
-/* --- Regions ------------------------------ */
+/* --- Regions ---------------------------------------------------------------------------------- */
 
 static void region_done(Region *r)
 {
@@ -253,12 +252,13 @@ int regions_read(const Hierarchy *h, Regions *ret)
 		r = add_devices(&regions);
 	if (r < 0)
 		return r;
+	regions.ambiguous = table.ambiguous;
 	*ret = regions;
 	regions = (Regions){};
 	return 0;
 }
 
-/* --- Hotplug ------------------------------ */
+/* --- Hotplug ---------------------------------------------------------------------------------- */
 
 struct RegionMonitor {
 	sd_device_monitor *devices;
@@ -276,8 +276,7 @@ static int on_news(_unused_ sd_event_source *s, void *userdata)
 }
 
 /* A region is there before its DRM device is announced. It goes with the last of the driver's
- * resources, after the DRM device was taken back and before the PCI device is said to be unbound.
- */
+ * resources, after the DRM device was taken back and before the PCI device is called unbound. */
 static int on_device(_unused_ sd_device_monitor *monitor, sd_device *dev, void *userdata)
 {
 	RegionMonitor *m = userdata;

@@ -17,20 +17,19 @@ typedef struct Region {
 	char *primary_node; /* "/dev/dri/card0", or NULL */
 	char *render_node;  /* "/dev/dri/renderD128", or NULL */
 	uint64_t vram;     /* bytes that the driver tells; 0 = it does not */
-	uint64_t link_bandwidth; /* bytes per second of the slowest PCIe link on its way; 0 = not
-				    known */
-	bool integrated; /* memory carved out of system RAM: moving buffers out of it gains nothing
-			  */
+	uint64_t link_bandwidth; /* bytes per second of its slowest PCIe link; 0 = not known */
+	bool integrated;   /* a piece of system RAM: moving buffers out of it gains nothing */
 } Region;
 
 typedef struct Regions {
 	Region *items;
 	size_t n;
+	bool ambiguous; /* a device is back while its old region is still open: the old one gets our writes, and
+			   no event tells when it goes */
 } Regions;
 
 /* Reads dmem.capacity and looks each region's device up, without waking a suspended card: of one
- * that sleeps, link_bandwidth and integrated are not known. A relocated hierarchy has no devices.
- */
+ * that sleeps, link_bandwidth and integrated are not known. A relocated hierarchy has none. */
 int regions_read(const Hierarchy *h, Regions *ret);
 void regions_done(Regions *r);
 const Region *regions_find(const Regions *r, const char *name);
