@@ -380,6 +380,12 @@ static void add_named_game(Manager *m, const char *path)
 	}
 }
 
+void manager_forget_names(Manager *m)
+{
+	for (size_t i = 0; i < m->n_games; i++)
+		m->games[i]->named = m->games[i]->named && unit_names_a_game(m, &m->games[i]->unit);
+}
+
 static int add_unit(Manager *m, const char *path)
 {
 	auto_unit_path UnitPath unit = { 0 };

@@ -71,6 +71,8 @@ const GameConfig *game_config(const Manager *m, const Game *g);
 bool game_allowed(const Manager *m, const Game *g);
 /* Drops what nobody refers to any more, and finds out who moved to another unit. */
 void manager_refresh_games(Manager *m);
+/* After the configuration changed: units that are games by a name which it does not know any more. */
+void manager_forget_names(Manager *m);
 void manager_unit_event(UnitEvent event, const char *path, void *userdata);
 void manager_free_games(Manager *m);
 

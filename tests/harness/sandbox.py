@@ -105,6 +105,7 @@ class Sandbox:
         self.log_level = log_level
         self.children = []
         self.processes = []
+        self.mounts = []
         self.daemon = None
 
     # --- life ---------------------------------------------------------------------------------
@@ -117,6 +118,7 @@ class Sandbox:
         for d in ('sys/fs/cgroup', 'proc', 'run', 'etc/vramd', 'bus'):
             (self.root / d).mkdir(parents=True)
         try:
+            self._start_users()
             self._start_logind_files()
             self._start_cgroup()
             self._start_bus()
@@ -138,6 +140,8 @@ class Sandbox:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(5)
             child.kill()
+        for where in reversed(self.mounts):
+            subprocess.run(['umount', '--lazy', where], check=False)
         shutil.rmtree(self.root, ignore_errors=True)
 
     def _spawn(self, argv, **kwargs):
@@ -145,9 +149,23 @@ class Sandbox:
         self.children.append(child)
         return child
 
+    def _mount(self, where, *how):
+        subprocess.run(['mount', *how, where], check=True)
+        self.mounts.append(where)
+
+    def _start_users(self):
+        """The bus daemon only talks to users that have a name."""
+        text = pathlib.Path('/etc/passwd').read_text()
+        known = {line.split(':')[2] for line in text.splitlines() if line.count(':') == 6}
+        for uid in (1000, 1001):
+            if str(uid) not in known:
+                text += f'vramd-test-{uid}:x:{uid}:{uid}::/nonexistent:/usr/sbin/nologin\n'
+        (self.root / 'passwd').write_text(text)
+        self._mount('/etc/passwd', '--bind', self.root / 'passwd')
+
     def _start_logind_files(self):
         """sd-login(3) reads these; nobody on this machine is logged in as our users."""
-        subprocess.run(['mount', '-t', 'tmpfs', '-o', 'mode=0755', 'tmpfs', '/run/systemd'], check=True)
+        self._mount('/run/systemd', '-t', 'tmpfs', '-o', 'mode=0755', 'tmpfs')
         for d in ('users', 'sessions', 'seats', 'machines'):
             os.mkdir(f'/run/systemd/{d}')
         self.set_user(1000, 'active')
@@ -182,8 +200,13 @@ class Sandbox:
         bus.stdout.readline()
         self.bus_daemon = bus
 
-    def connect(self):
-        return dbus.bus.BusConnection(self.address)
+    def connect(self, uid=0):
+        """A bus connection; dbus-daemon tells everybody that it is this user's."""
+        os.seteuid(uid)
+        try:
+            return dbus.bus.BusConnection(self.address)
+        finally:
+            os.seteuid(0)
 
     def mock_polkit(self, allowed=()):
         """polkit that allows just these actions. Returns the mock's control interface."""
@@ -310,8 +333,8 @@ class Sandbox:
 class Source:
     """A focus source: one bus connection that reports."""
 
-    def __init__(self, sandbox, name='gamescope'):
-        self.bus = sandbox.connect()
+    def __init__(self, sandbox, name='gamescope', uid=0):
+        self.bus = sandbox.connect(uid)
         self.manager = sandbox.manager(self.bus)
         self.name = name
 
