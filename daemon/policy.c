@@ -289,7 +289,7 @@ static bool region_counts(const Decision *d, size_t region)
 {
 	const WorldRegion *r = &d->world->regions[region];
 
-	return r->capacity > 0 && (!r->nothing_to_gain || d->config->force);
+	return !r->nothing_to_gain || d->config->force;
 }
 
 /* In order of importance, so that the game in front has spoken before those behind it. */
@@ -326,7 +326,8 @@ static int claim(Decision *d)
 
 /* --- Fit: never promise more than there is --------------------------------------------------- */
 
-/* value * part / whole for part <= whole, rounded down; what would overflow loses its last bits. */
+/* value * part / whole for part <= whole, rounded down. What would overflow loses its last bits: of
+ * four terabytes one millionth, of a card less than a page. */
 static uint64_t in_proportion(uint64_t value, uint64_t part, uint64_t whole)
 {
 	uint64_t product;
@@ -414,8 +415,7 @@ static int plan_add_group(Plan *plan, size_t *n_alloc, const char *path, size_t 
 	return g->path && g->limits ? 0 : -ENOMEM;
 }
 
-/* Adds path behind those of its ancestors that previous, which sorts before it, does not have too.
- */
+/* Adds path behind those of its ancestors that previous, the path before it, does not have. */
 static int plan_add_path(Plan *plan, size_t *n_alloc, const char *path, const char *previous)
 {
 	for (const char *end = path; *end;) {

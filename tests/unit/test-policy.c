@@ -559,6 +559,30 @@ static void test_two_sessions(void **state)
 	assert_null(plan_find(&alone, KWIN));
 }
 
+/* Where a product needs more than 64 bits, too: the last of three equals is not short of a byte. */
+static void test_equals_get_the_same(void **state)
+{
+	auto_config Config *config = config_from("[background]\nShare=100%\n");
+	WorldSession session = { 1000, true, MENU_CLOSED };
+
+	(void)state;
+	for (uint64_t c = 8 * GIB; c < UINT64_C(1) << 42; c *= 2) {
+		WorldRegion region = { "r", c, false };
+		uint64_t use = c - 1, first;
+		WorldGroup groups[] = { { "/a", ROLE_BACKGROUND, &session, NULL, NULL, &use },
+					{ "/b", ROLE_BACKGROUND, &session, NULL, NULL, &use },
+					{ "/c", ROLE_BACKGROUND, &session, NULL, NULL, &use } };
+		World world = { &region, 1, groups, ARRAY_SIZE(groups) };
+		auto_plan Plan plan = { 0 };
+
+		decide(&world, config, &plan);
+		first = must_find(&plan, "/a")->limits[0].value[DMEM_LOW];
+		assert_int_equal(must_find(&plan, "/b")->limits[0].value[DMEM_LOW], first);
+		assert_int_equal(must_find(&plan, "/c")->limits[0].value[DMEM_LOW], first);
+		assert_true(first > c / 3 - c / MIB);
+	}
+}
+
 static void test_strings(void **state)
 {
 	(void)state;
@@ -833,6 +857,7 @@ int main(void)
 		cmocka_unit_test(test_no_regions_no_groups),
 		cmocka_unit_test(test_per_game),
 		cmocka_unit_test(test_two_sessions),
+		cmocka_unit_test(test_equals_get_the_same),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_random_worlds),
 	};
