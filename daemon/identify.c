@@ -29,7 +29,7 @@ void game_identity_done(GameIdentity *g)
 	*g = (GameIdentity){};
 }
 
-/* --- Text ------------------------------------------------------------------------------------ */
+/* --- Text ------------------------------------------------------------------------------------- */
 
 /* Bytes of the character at s; 0 if it is malformed or a control character. */
 static size_t utf8_char(const unsigned char *s, size_t size)
@@ -86,7 +86,7 @@ static char *clean_text(const char *s)
 	return strdup(buf);
 }
 
-/* Steps through a block of NUL-terminated strings. A last one without its NUL was cut: no string. */
+/* Steps through a block of NUL-terminated strings. A last one without its NUL was cut. */
 static bool next_string(const char *block, size_t size, size_t *pos, const char **ret)
 {
 	const char *end = *pos < size ? memchr(block + *pos, '\0', size - *pos) : NULL;
@@ -109,7 +109,7 @@ static const char *file_name(const char *path)
 	return name;
 }
 
-/* --- Marks ----------------------------------------------------------------------------------- */
+/* --- Marks ------------------------------------------------------------------------------------ */
 
 int game_parse_reaper(const char *cmdline, size_t size, uint32_t *ret_appid)
 {
@@ -124,7 +124,8 @@ int game_parse_reaper(const char *cmdline, size_t size, uint32_t *ret_appid)
 			break;
 		if (streq(arg, "SteamLaunch"))
 			launch = true;
-		else if (launch && (value = startswith(arg, "AppId=")) && parse_u32(value, &appid) < 0)
+		else if (launch && (value = startswith(arg, "AppId=")) &&
+			 parse_u32(value, &appid) < 0)
 			return 0;
 	}
 	if (!launch || appid == 0)
@@ -186,7 +187,7 @@ int game_parse_environ(const char *block, size_t size, GameIdentity *ret)
 	return 1;
 }
 
-/* --- /proc ----------------------------------------------------------------------------------- */
+/* --- /proc ------------------------------------------------------------------------------------ */
 
 /* A process's directory: what is read through it is of that process, or fails. */
 static int open_proc(const Roots *roots, pid_t pid)
@@ -316,7 +317,7 @@ static int read_environ(int proc_fd, const Process *p, GameIdentity *ret)
 	return r < 0 ? r : game_parse_environ(block, size, ret);
 }
 
-/* --- The program ------------------------------------------------------------------------------- */
+/* --- The program ------------------------------------------------------------------------------ */
 
 static bool is_exe(const char *arg)
 {
@@ -349,7 +350,8 @@ static const char *find_windows_program(const char *cmdline, size_t size)
 
 /* The name of the file that runs: by its link, which needs the right to trace the process; else the
  * name that the kernel kept, completed from the command line where it was cut. */
-static const char *native_program(int proc_fd, const Stat *s, const char *cmdline, char buf[static PATH_MAX])
+static const char *native_program(int proc_fd, const Stat *s, const char *cmdline,
+				  char buf[static PATH_MAX])
 {
 	ssize_t n = readlinkat(proc_fd, "exe", buf, PATH_MAX - 1);
 	const char *name;
@@ -390,7 +392,7 @@ static int read_program(int proc_fd, char **ret)
 	return 0;
 }
 
-/* --- All together -------------------------------------------------------------------------------- */
+/* --- All together ----------------------------------------------------------------------------- */
 
 /* Sets mark, appid and the launcher's name; whatever may not be read leaves no mark. */
 static int find_mark(const Roots *roots, const Process *p, const UnitPath *unit, int proc_fd,

@@ -2,9 +2,9 @@
 /* News of units: directories by inotify, systemd's reloads by D-Bus.
  *
  * Handlers only note on a watch what happened to it; one event source then tells it, one piece at a
- * time. So the callback may add and remove users, and a slow one meets the last state, not each step.
- * That source has the same priority as the others: a user who makes events without end delays news,
- * but cannot stop them. */
+ * time. So the callback may add and remove users, and a slow one meets the last state, not each
+ * step. That source has the same priority as the others: a user who makes events without end delays
+ * news, but cannot stop them. */
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/inotify.h>
@@ -78,7 +78,7 @@ static void monitor_wake(UnitMonitor *m)
 		log_debug_errno(r, "Cannot schedule news of units: %m");
 }
 
-/* --- Watches --------------------------------------------------------------------------------- */
+/* --- Watches ---------------------------------------------------------------------------------- */
 
 static Watch *watch_free(Watch *w)
 {
@@ -122,8 +122,8 @@ static int watch_path(char buf[static PATH_MAX], const Watch *parent, const char
 
 typedef enum ChildKind { CHILD_OTHER, CHILD_SLICE, CHILD_UNIT } ChildKind;
 
-/* What a directory below a slice is to us. A user's tree is reached through user.slice only, and the
- * system's tree ends there. */
+/* What a directory below a slice is to us. A user's tree is reached through user.slice only, and
+ * the system's tree ends there. */
 static ChildKind child_kind(const Tree *t, const Watch *parent, const char *name)
 {
 	char service[sizeof("user@4294967295.service")];
@@ -275,7 +275,7 @@ static void tree_add(Tree *t, const char *path, ChildKind kind)
 		log_debug_errno(r, "Cannot watch control group \"%s\", ignoring it: %m", path);
 }
 
-/* --- Trees ----------------------------------------------------------------------------------- */
+/* --- Trees ------------------------------------------------------------------------------------ */
 
 static int names_copy(char *const *names, char ***ret)
 {
@@ -317,7 +317,8 @@ static void watch_list(Watch *w)
 	r = cgroup_children(w->tree->monitor->hierarchy, w->path, &names);
 	if (r < 0) {
 		if (!cgroup_is_gone(r))
-			log_debug_errno(r, "Cannot list control group \"%s\", ignoring it: %m", w->path);
+			log_debug_errno(r, "Cannot list control group \"%s\", ignoring it: %m",
+					w->path);
 		return;
 	}
 	for (char **name = names; *name; name++) {
@@ -383,7 +384,7 @@ static int tree_new(UnitMonitor *m, uid_t uid, Tree **ret)
 	return 0;
 }
 
-/* --- Telling --------------------------------------------------------------------------------- */
+/* --- Telling ---------------------------------------------------------------------------------- */
 
 static void tree_drop(Tree *t, size_t i)
 {
@@ -446,14 +447,16 @@ static int on_news(_unused_ sd_event_source *s, void *userdata)
 	return 0;
 }
 
-/* --- systemd on the bus ---------------------------------------------------------------------- */
+/* --- systemd on the bus ----------------------------------------------------------------------- */
 
-static int on_subscribed(sd_bus_message *reply, _unused_ void *userdata, _unused_ sd_bus_error *error)
+static int on_subscribed(sd_bus_message *reply, _unused_ void *userdata,
+			 _unused_ sd_bus_error *error)
 {
 	const sd_bus_error *e = sd_bus_message_get_error(reply);
 
 	if (e)
-		log_debug("systemd does not tell of its reloads, ignoring: %s", strempty(e->message));
+		log_debug("systemd does not tell of its reloads, ignoring: %s",
+			  strempty(e->message));
 	return 0;
 }
 
@@ -465,15 +468,15 @@ static int on_probe(sd_bus_message *reply, void *userdata, _unused_ sd_bus_error
 	return 0;
 }
 
-/* Makes systemd send signals, and finds out what it can do. Again for each new owner of its name. */
+/* Makes systemd send signals, and finds out what it can do. Again for each owner of its name. */
 static int greet_systemd(UnitMonitor *m)
 {
 	int r;
 
 	m->subscribe = sd_bus_slot_unref(m->subscribe);
 	m->probe = sd_bus_slot_unref(m->probe);
-	r = sd_bus_call_method_async(m->bus, &m->subscribe, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER,
-				     "Subscribe", on_subscribed, m, "");
+	r = sd_bus_call_method_async(m->bus, &m->subscribe, SYSTEMD_NAME, SYSTEMD_PATH,
+				     SYSTEMD_MANAGER, "Subscribe", on_subscribed, m, "");
 	if (r < 0)
 		return r;
 	return sd_bus_call_method_async(m->bus, &m->probe, SYSTEMD_NAME, SYSTEMD_ROOT_SLICE,
@@ -522,7 +525,8 @@ static int on_match(sd_bus_message *reply, _unused_ void *userdata, _unused_ sd_
 	const sd_bus_error *e = sd_bus_message_get_error(reply);
 
 	if (e)
-		log_debug("The bus refuses a match for systemd, ignoring: %s", strempty(e->message));
+		log_debug("The bus refuses a match for systemd, ignoring: %s",
+			  strempty(e->message));
 	return 0;
 }
 
@@ -530,8 +534,8 @@ static int start_bus(UnitMonitor *m)
 {
 	int r;
 
-	r = sd_bus_match_signal_async(m->bus, &m->reloading, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER,
-				      "Reloading", on_reloading, on_match, m);
+	r = sd_bus_match_signal_async(m->bus, &m->reloading, SYSTEMD_NAME, SYSTEMD_PATH,
+				      SYSTEMD_MANAGER, "Reloading", on_reloading, on_match, m);
 	if (r < 0)
 		return r;
 	r = sd_bus_add_match_async(m->bus, &m->owner,
@@ -544,7 +548,7 @@ static int start_bus(UnitMonitor *m)
 	return greet_systemd(m);
 }
 
-/* --- Asking for a unit's control group --------------------------------------------------------- */
+/* --- Asking for a unit's control group -------------------------------------------------------- */
 
 static const char *unit_interface(const char *name)
 {
@@ -583,7 +587,8 @@ static int on_control_group(sd_bus_message *reply, void *userdata, _unused_ sd_b
 {
 	const char *path = NULL;
 
-	if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "v", "s", &path) < 0 ||
+	if (sd_bus_message_is_method_error(reply, NULL) ||
+	    sd_bus_message_read(reply, "v", "s", &path) < 0 ||
 	    cgroup_path_check(path) < 0) /* systemd says "" of a unit that does not run */
 		path = NULL;
 	query_finish(userdata, path);
@@ -596,10 +601,11 @@ static int on_unit_object(sd_bus_message *reply, void *userdata, _unused_ sd_bus
 	const char *object;
 
 	q->slot = sd_bus_slot_unref(q->slot);
-	if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "o", &object) < 0 ||
+	if (sd_bus_message_is_method_error(reply, NULL) ||
+	    sd_bus_message_read(reply, "o", &object) < 0 ||
 	    sd_bus_call_method_async(q->monitor->bus, &q->slot, SYSTEMD_NAME, object,
-				     "org.freedesktop.DBus.Properties", "Get", on_control_group, q, "ss",
-				     unit_interface(q->name), "ControlGroup") < 0)
+				     "org.freedesktop.DBus.Properties", "Get", on_control_group, q,
+				     "ss", unit_interface(q->name), "ControlGroup") < 0)
 		query_finish(q, NULL);
 	return 0;
 }
@@ -622,8 +628,8 @@ int unit_monitor_get_cgroup(UnitMonitor *m, const char *name, unit_cgroup_cb cb,
 	q->name = strdup(name);
 	if (!q->name)
 		return -ENOMEM;
-	r = sd_bus_call_method_async(m->bus, &q->slot, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "GetUnit",
-				     on_unit_object, q, "s", name);
+	r = sd_bus_call_method_async(m->bus, &q->slot, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER,
+				     "GetUnit", on_unit_object, q, "s", name);
 	if (r < 0)
 		return r;
 	q->next = m->queries;
@@ -636,7 +642,7 @@ int unit_monitor_has_device_memory(const UnitMonitor *m)
 	return m->has_device_memory;
 }
 
-/* --- The monitor ------------------------------------------------------------------------------- */
+/* --- The monitor ------------------------------------------------------------------------------ */
 
 int unit_monitor_new(sd_event *event, sd_bus *bus, const Hierarchy *h, unit_cb cb, void *userdata,
 		     UnitMonitor **ret)

@@ -76,7 +76,8 @@ static bool part_uid(Part p, const char *prefix, const char *suffix, uid_t *ret)
 static int find_unit(const char *path, UnitPath *u, Part *ret, const char **ret_end)
 {
 	const char *pos = path;
-	bool below_user = false, direct = false; /* in user.slice; directly in the last inner node */
+	bool below_user = false; /* in user.slice */
+	bool direct = false;     /* directly in user-UID.slice or in user@UID.service */
 	Part p;
 
 	for (unsigned depth = 0; next_part(&pos, &p); depth++) {
@@ -85,7 +86,8 @@ static int find_unit(const char *path, UnitPath *u, Part *ret, const char **ret_
 		if (p.len > NAME_MAX)
 			return -EINVAL;
 		if (part_endswith(p, ".slice")) {
-			direct = depth == 1 && below_user && part_uid(p, "user-", ".slice", &u->uid);
+			direct = depth == 1 && below_user &&
+				 part_uid(p, "user-", ".slice", &u->uid);
 			below_user = below_user || (depth == 0 && part_is(p, "user.slice"));
 			continue;
 		}
@@ -139,8 +141,8 @@ static int hex_digit(char c)
 	return -1;
 }
 
-/* Undoes systemd's \xNN in place. False if the result is no application id: letters, digits, "_", "-"
- * and at least one ".". */
+/* Undoes systemd's \xNN in place. False if the result is no application id: letters, digits, "_",
+ * "-" and at least one ".". */
 static bool unescape_app_id(char *s)
 {
 	const char *in = s;
@@ -153,14 +155,16 @@ static bool unescape_app_id(char *s)
 		if (c == '\\') {
 			int hi, lo;
 
-			if (in[0] != 'x' || (hi = hex_digit(in[1])) < 0 || (lo = hex_digit(in[2])) < 0)
+			if (in[0] != 'x' || (hi = hex_digit(in[1])) < 0 ||
+			    (lo = hex_digit(in[2])) < 0)
 				return false;
 			c = (char)(hi << 4 | lo);
 			in += 3;
 		}
 		if (c == '.')
 			dot = true;
-		else if (!isascii((unsigned char)c) || (!isalnum((unsigned char)c) && c != '_' && c != '-'))
+		else if (!isascii((unsigned char)c) ||
+			 (!isalnum((unsigned char)c) && c != '_' && c != '-'))
 			return false;
 		*out++ = c;
 	}
@@ -168,7 +172,7 @@ static bool unescape_app_id(char *s)
 	return dot;
 }
 
-/* app-flatpak-<id>-<instance>.scope; a "-" in the id is escaped on disk, but older flatpaks did not. */
+/* app-flatpak-<id>-<instance>.scope; a "-" in the id is escaped on disk, or is not. */
 static int parse_flatpak(const char *name, char **ret)
 {
 	char text[NAME_MAX + 1];

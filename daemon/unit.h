@@ -3,7 +3,7 @@
  *
  * systemd's system manager only knows user@UID.service of what runs below it, so units of users are
  * found by their directories: named by systemd, watched with inotify. Source: systemd.unit(5),
- * org.freedesktop.systemd1(5), systemd's docs/CGROUP_DELEGATION.md, docs/DESKTOP_ENVIRONMENTS.md. */
+ * org.freedesktop.systemd1(5), systemd's docs/CGROUP_DELEGATION.md, DESKTOP_ENVIRONMENTS.md. */
 #pragma once
 
 #include <sys/types.h>
@@ -35,7 +35,7 @@ void unit_path_done(UnitPath *u);
 /* True if name matches one of the fnmatch(3) patterns. */
 bool unit_matches(const char *name, char *const *patterns);
 
-/* --- News ------------------------------------------------------------------------------------ */
+/* --- News ------------------------------------------------------------------------------------- */
 
 typedef struct UnitMonitor UnitMonitor;
 
@@ -47,8 +47,8 @@ typedef enum UnitEvent {
 } UnitEvent;
 
 /* path: control group of the unit; "/user.slice/user-1000.slice/user@1000.service" and slices are
- * reported too, so that whoever set values above a unit hears of their loss. A unit that was replaced
- * by a new one of the same name comes as removed, then as added. */
+ * reported too, so that whoever set values above a unit hears of their loss. A unit that was
+ * replaced by a new one of the same name comes as removed, then as added. */
 typedef void (*unit_cb)(UnitEvent event, const char *path, void *userdata);
 
 /* Hears of systemd's reloads over bus, which may be NULL, and works without systemd on it too. The
@@ -60,23 +60,23 @@ UnitMonitor *unit_monitor_free(UnitMonitor *m);
 DEFINE_CLEANUP(UnitMonitor *, unit_monitor_free)
 #define auto_unit_monitor _cleanup_(unit_monitor_freep)
 
-/* Directories watched for one user. A user owns his part of the tree and may fill it with slices. */
+/* Directories watched for one user. A user owns his part of the tree and may fill it. */
 #define UNIT_WATCHES_PER_USER 512
 
 /* Starts watching the slices of a user, or with UNIT_UID_NONE those of the system (all but
  * user.slice); what is there already comes as UNIT_ADDED from the event loop. Watches slices,
- * user@UID.service, and unit directories that match one of interest (fnmatch patterns, copied; NULL:
- * none): never the whole tree. Again for the same user: takes the new patterns, and reports what they
- * add or take away. */
+ * user@UID.service, and unit directories that match one of interest (fnmatch patterns, copied;
+ * NULL: none): never the whole tree. Again for the same user: takes the new patterns, and reports
+ * what they add or take away. */
 int unit_monitor_add_user(UnitMonitor *m, uid_t uid, char *const *interest);
 /* Ends it, without news. */
 void unit_monitor_remove_user(UnitMonitor *m, uid_t uid);
 
-/* The control group of a system unit that is loaded, asked of systemd asynchronously; path is NULL if
- * there is none (not loaded, not running, or no answer). -ENOTCONN without a bus, -EINVAL for a name
- * that is neither a service, a scope nor a slice. */
+/* The control group of a system unit that is loaded, asked of systemd asynchronously; path is NULL
+ * if there is none (not loaded, not running, or no answer). -ENOTCONN without a bus, -EINVAL for a
+ * name that is neither a service, a scope nor a slice. */
 typedef void (*unit_cgroup_cb)(const char *name, const char *path, void *userdata);
 int unit_monitor_get_cgroup(UnitMonitor *m, const char *name, unit_cgroup_cb cb, void *userdata);
 
-/* 1 if this systemd has DeviceMemoryLow= (pull request 37079), else 0; known once the loop has run. */
+/* 1 if this systemd has DeviceMemoryLow= (pull request 37079), else 0; known once the loop ran. */
 int unit_monitor_has_device_memory(const UnitMonitor *m);

@@ -14,7 +14,7 @@
 /* A block of NUL-terminated strings, as /proc has them. */
 #define BLOCK(s) (s "\0"), sizeof(s "\0") - 1
 
-/* --- Reaper ---------------------------------------------------------------------------------- */
+/* --- Reaper ----------------------------------------------------------------------------------- */
 
 static void test_reaper(_unused_ void **state)
 {
@@ -23,7 +23,9 @@ static void test_reaper(_unused_ void **state)
 		size_t size;
 		uint32_t appid; /* 0: no reaper */
 	} cases[] = {
-		{ BLOCK("/home/a/.steam/ubuntu12_32/reaper\0SteamLaunch\0AppId=348550\0--\0/x/proton"), 348550 },
+		{ BLOCK("/home/a/.steam/ubuntu12_32/reaper\0SteamLaunch\0AppId=348550\0--\0/x/"
+			"proton"),
+		  348550 },
 		{ BLOCK("reaper\0SteamLaunch\0AppId=730\0--\0x"), 730 },
 		{ BLOCK("steam-launch-wrapper\0reaper\0SteamLaunch\0AppId=730\0--"), 730 },
 		{ BLOCK("reaper\0SteamLaunch\0AppId=2891404929"), 2891404929 },
@@ -38,7 +40,8 @@ static void test_reaper(_unused_ void **state)
 		{ BLOCK("reaper\0SteamLaunch\0AppId=5x"), 0 },
 		{ BLOCK("reaper\0SteamLaunch\0AppId=4294967296"), 0 },
 		{ BLOCK("reaper\0SteamLaunch\0xAppId=5"), 0 },
-		{ "reaper\0SteamLaunch\0AppId=109", sizeof("reaper\0SteamLaunch\0AppId=109") - 1, 0 },
+		{ "reaper\0SteamLaunch\0AppId=109", sizeof("reaper\0SteamLaunch\0AppId=109") - 1,
+		  0 },
 		{ "", 0, 0 },
 	};
 
@@ -51,7 +54,7 @@ static void test_reaper(_unused_ void **state)
 	}
 }
 
-/* --- Environment ------------------------------------------------------------------------------- */
+/* --- Environment ------------------------------------------------------------------------------ */
 
 static void test_environ(_unused_ void **state)
 {
@@ -78,7 +81,8 @@ static void test_environ(_unused_ void **state)
 		{ BLOCK("UMU_ID=umu-0\0SteamAppId=0"), 1, 0 },
 		{ BLOCK("UMU_ID=umu-5\0SteamAppId=6"), 1, 6 },
 		{ BLOCK("SteamGameId=heroic-abc\0SteamAppId=0\0HEROIC_APP_NAME=abc"), 1, 0, "abc" },
-		{ BLOCK("HEROIC_APP_NAME=a\x1b[31m\xff\xc3\xa9\xc2\x9bz"), 1, 0, "a?[31m?\xc3\xa9??z" },
+		{ BLOCK("HEROIC_APP_NAME=a\x1b[31m\xff\xc3\xa9\xc2\x9bz"), 1, 0,
+		  "a?[31m?\xc3\xa9??z" },
 		{ BLOCK("HEROIC_APP_NAME="), 0 },
 		{ BLOCK("LUTRIS_GAME_UUID=0b5e"), 1, 0 },
 		{ BLOCK("PATH=/bin\0\0LANG=C"), 0 },
@@ -130,7 +134,7 @@ static void test_text(_unused_ void **state)
 	}
 }
 
-/* --- /proc ----------------------------------------------------------------------------------- */
+/* --- /proc ------------------------------------------------------------------------------------ */
 
 typedef struct Fixture {
 	char proc[32];
@@ -181,8 +185,8 @@ static void put(const Fixture *f, int pid, const char *name, const char *data, s
 	assert_int_equal(write(fd, data, size), size);
 }
 
-static void add_process(const Fixture *f, int pid, int parent, const char *comm, const char *cmdline,
-			size_t size)
+static void add_process(const Fixture *f, int pid, int parent, const char *comm,
+			const char *cmdline, size_t size)
 {
 	char text[128];
 	int n;
@@ -202,8 +206,8 @@ static void add_link(const Fixture *f, int pid, const char *target)
 	assert_int_equal(symlink(target, path), 0);
 }
 
-static void expect(const Fixture *f, const UnitPath *unit, GameMark mark, uint32_t appid, const char *name,
-		   const char *exe)
+static void expect(const Fixture *f, const UnitPath *unit, GameMark mark, uint32_t appid,
+		   const char *name, const char *exe)
 {
 	_cleanup_(game_identity_done) GameIdentity g = {};
 
@@ -280,14 +284,19 @@ static void test_program(void **state)
 	} cases[] = {
 		{ "Game.exe", BLOCK("Z:\\home\\a\\Game.exe\0-dx12"), "Game.exe" },
 		{ "Game.exe", BLOCK("/home/a/My Game.EXE"), "My Game.EXE" },
-		{ "wine64-preload", BLOCK("/usr/bin/wine64-preloader\0/usr/bin/wine64\0C:\\G.exe\0a.exe"), "G.exe" },
-		{ "wine64", BLOCK("/p/wine64\0c:\\windows\\system32\\steam.exe\0Z:\\g\\Game.exe"), "Game.exe" },
-		{ "steam.exe", BLOCK("C:\\Windows\\System32\\steam.exe\0Z:\\g\\Game.exe"), "Game.exe" },
+		{ "wine64-preload",
+		  BLOCK("/usr/bin/wine64-preloader\0/usr/bin/wine64\0C:\\G.exe\0a.exe"), "G.exe" },
+		{ "wine64", BLOCK("/p/wine64\0c:\\windows\\system32\\steam.exe\0Z:\\g\\Game.exe"),
+		  "Game.exe" },
+		{ "steam.exe", BLOCK("C:\\Windows\\System32\\steam.exe\0Z:\\g\\Game.exe"),
+		  "Game.exe" },
 		{ "services.exe", BLOCK("C:\\windows\\system32\\services.exe"), "services.exe" },
-		{ "python3", BLOCK("python3\0/p/proton\0waitforexitandrun\0/g/Game.exe"), "Game.exe" },
+		{ "python3", BLOCK("python3\0/p/proton\0waitforexitandrun\0/g/Game.exe"),
+		  "Game.exe" },
 		{ "less", BLOCK("less\0/g/Game.exe"), "less" },
 		{ "x", BLOCK(".exe"), "x" },
-		{ "a-name-that-is-", BLOCK("/opt/a-name-that-is-longer\0x"), "a-name-that-is-longer" },
+		{ "a-name-that-is-", BLOCK("/opt/a-name-that-is-longer\0x"),
+		  "a-name-that-is-longer" },
 		{ "a-name-that-is-", BLOCK("/opt/another"), "a-name-that-is-" },
 		{ "short", BLOCK("/opt/shorter"), "short" },
 		{ "kernel", "", 0, "kernel" },
@@ -358,10 +367,12 @@ static void test_self(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reaper), cmocka_unit_test(test_environ), cmocka_unit_test(test_text),
-		PROC_TEST(test_rank),	       PROC_TEST(test_no_reaper),      PROC_TEST(test_foreign),
-		PROC_TEST(test_depth),	       PROC_TEST(test_program),	       PROC_TEST(test_long_environ),
-		PROC_TEST(test_gone),	       cmocka_unit_test(test_self),
+		cmocka_unit_test(test_reaper), cmocka_unit_test(test_environ),
+		cmocka_unit_test(test_text),   PROC_TEST(test_rank),
+		PROC_TEST(test_no_reaper),     PROC_TEST(test_foreign),
+		PROC_TEST(test_depth),         PROC_TEST(test_program),
+		PROC_TEST(test_long_environ),  PROC_TEST(test_gone),
+		cmocka_unit_test(test_self),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine's devices are replaced: this program's drm*() and sd_device_*() functions take the place
- * of the shared libraries' ones for everything that is linked into it. */
+/* The machine's devices are replaced: this program's drm*() and sd_device_*() functions take the
+ * place of the shared libraries' ones for everything that is linked into it. */
 #include <amdgpu_drm.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -14,7 +14,7 @@
 
 #include "region.h"
 
-/* --- A machine ------------------------------------------------------------------------------- */
+/* --- A machine -------------------------------------------------------------------------------- */
 
 /* A PCI device of sysfs; an attribute that is not set is NULL. */
 struct sd_device {
@@ -26,8 +26,9 @@ struct sd_device {
 	unsigned n_wakes; /* reads that would wake it */
 };
 
-static sd_device root_bus = { .subsystem = "platform", .name = "pci0000:00", .speed = "2.5 GT/s PCIe",
-			      .width = "1" };
+static sd_device root_bus = {
+	.subsystem = "platform", .name = "pci0000:00", .speed = "2.5 GT/s PCIe", .width = "1"
+};
 static sd_device root_port = { .subsystem = "pci", .name = "0000:00:01.1", .driver = "pcieport",
 			       .speed = "16.0 GT/s PCIe", .width = "8", .parent = &root_bus };
 static sd_device upstream = { .subsystem = "pci", .name = "0000:01:00.0", .driver = "pcieport",
@@ -37,21 +38,31 @@ static sd_device downstream = { .subsystem = "pci", .name = "0000:02:00.0", .dri
 static sd_device card = { .subsystem = "pci", .name = "0000:03:00.0", .driver = "amdgpu",
 			  .speed = "32.0 GT/s PCIe", .width = "16", .vram = "8573157376",
 			  .runtime_status = "active", .parent = &downstream };
-static sd_device intel = { .subsystem = "pci", .name = "0000:0c:00.0", .driver = "xe",
-			   .speed = "2.5 GT/s PCIe", .width = "1", .vram = "1", .runtime_status = "active",
+static sd_device intel = { .subsystem = "pci",
+			   .name = "0000:0c:00.0",
+			   .driver = "xe",
+			   .speed = "2.5 GT/s PCIe",
+			   .width = "1",
+			   .vram = "1",
+			   .runtime_status = "active",
 			   .parent = &root_bus };
 static sd_device unbound = { .subsystem = "pci", .name = "0000:0d:00.0", .speed = "8.0 GT/s PCIe",
 			     .width = "4", .parent = &root_bus };
 static sd_device *const machine[] = { &root_port, &upstream, &downstream, &card, &intel, &unbound };
 
 static drmPciBusInfo bus_card = { .bus = 3 }, bus_intel = { .bus = 12 };
-static char node_card0[] = "/dev/dri/card0", node_render[] = "/dev/null", node_card1[] = "/dev/dri/card1";
-static char *nodes_card[DRM_NODE_MAX] = { [DRM_NODE_PRIMARY] = node_card0, [DRM_NODE_RENDER] = node_render };
+static char node_card0[] = "/dev/dri/card0", node_render[] = "/dev/null",
+	    node_card1[] = "/dev/dri/card1";
+static char *nodes_card[DRM_NODE_MAX] = {
+	[DRM_NODE_PRIMARY] = node_card0, [DRM_NODE_RENDER] = node_render
+};
 static char *nodes_intel[DRM_NODE_MAX] = { [DRM_NODE_PRIMARY] = node_card1 };
 static drmDevice drm_platform = { .bustype = DRM_BUS_PLATFORM };
 static drmDevice drm_card = { .bustype = DRM_BUS_PCI, .businfo.pci = &bus_card, .nodes = nodes_card,
 			      .available_nodes = 1 << DRM_NODE_PRIMARY | 1 << DRM_NODE_RENDER };
-static drmDevice drm_intel = { .bustype = DRM_BUS_PCI, .businfo.pci = &bus_intel, .nodes = nodes_intel,
+static drmDevice drm_intel = { .bustype = DRM_BUS_PCI,
+			       .businfo.pci = &bus_intel,
+			       .nodes = nodes_intel,
 			       .available_nodes = 1 << DRM_NODE_PRIMARY };
 
 static int drm_error;     /* what drmGetDevices2() returns, if negative */
@@ -94,7 +105,8 @@ int drmCommandWrite(int fd, unsigned long index, void *data, unsigned long size)
 	return 0;
 }
 
-int sd_device_new_from_subsystem_sysname(sd_device **ret, const char *subsystem, const char *sysname)
+int sd_device_new_from_subsystem_sysname(sd_device **ret, const char *subsystem,
+					 const char *sysname)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(machine); i++)
 		if (streq(machine[i]->subsystem, subsystem) && streq(machine[i]->name, sysname)) {
@@ -182,8 +194,8 @@ sd_device_monitor *sd_device_monitor_unref(sd_device_monitor *m)
 	return NULL;
 }
 
-int sd_device_monitor_filter_add_match_subsystem_devtype(sd_device_monitor *m, const char *subsystem,
-							 const char *devtype)
+int sd_device_monitor_filter_add_match_subsystem_devtype(sd_device_monitor *m,
+							 const char *subsystem, const char *devtype)
 {
 	m->drm_minor = m->drm_minor || (streq(subsystem, "drm") && streq_ptr(devtype, "drm_minor"));
 	m->pci = m->pci || (streq(subsystem, "pci") && !devtype);
@@ -205,7 +217,8 @@ static int on_pipe(_unused_ sd_event_source *s, int fd, _unused_ uint32_t events
 	return m->handler(m, dev, m->userdata);
 }
 
-int sd_device_monitor_start(sd_device_monitor *m, sd_device_monitor_handler_t callback, void *userdata)
+int sd_device_monitor_start(sd_device_monitor *m, sd_device_monitor_handler_t callback,
+			    void *userdata)
 {
 	m->handler = callback;
 	m->userdata = userdata;
@@ -223,7 +236,7 @@ int sd_device_get_action(sd_device *device, sd_device_action_t *ret)
 	return 0;
 }
 
-/* --- Reading --------------------------------------------------------------------------------- */
+/* --- Reading ---------------------------------------------------------------------------------- */
 
 #define CAPACITY \
 	"drm/0000:03:00.0/vram 8573157376\n" \
@@ -239,8 +252,8 @@ typedef struct Fixture {
 
 static void put_capacity(const Fixture *f, const char *text)
 {
-	auto_close int fd = openat(f->h.root_fd, "dmem.capacity", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
-				   0644);
+	auto_close int fd = openat(f->h.root_fd, "dmem.capacity",
+				   O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
@@ -315,7 +328,8 @@ static void test_devices(void **state)
 /* Regions without a device: no driver, no such address, no address at all. */
 static void test_orphans(void **state)
 {
-	static const char *const names[] = { "drm/0000:0d:00.0/vram", "drm/0000:0e:00.0/vram", "other/vidmem" };
+	static const char *const names[] = { "drm/0000:0d:00.0/vram", "drm/0000:0e:00.0/vram",
+					     "other/vidmem" };
 	Fixture *f = *state;
 	_cleanup_(regions_done) Regions r = {};
 
@@ -425,7 +439,7 @@ static void test_capacity(void **state)
 	assert_int_equal(regions_read(&f->h, &r), -ENOENT);
 }
 
-/* --- Hotplug --------------------------------------------------------------------------------- */
+/* --- Hotplug ---------------------------------------------------------------------------------- */
 
 static void send(sd_device *dev)
 {
@@ -480,9 +494,10 @@ static void test_monitor(_unused_ void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		REGION_TEST(test_devices),   REGION_TEST(test_orphans),	   REGION_TEST(test_integrated),
-		REGION_TEST(test_asleep),    REGION_TEST(test_bandwidth),  REGION_TEST(test_no_devices),
-		REGION_TEST(test_capacity),  cmocka_unit_test(test_monitor),
+		REGION_TEST(test_devices),    REGION_TEST(test_orphans),
+		REGION_TEST(test_integrated), REGION_TEST(test_asleep),
+		REGION_TEST(test_bandwidth),  REGION_TEST(test_no_devices),
+		REGION_TEST(test_capacity),   cmocka_unit_test(test_monitor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 
 #include "unit.h"
 
-/* --- Paths ----------------------------------------------------------------------------------- */
+/* --- Paths ------------------------------------------------------------------------------------ */
 
 #define U1000 "/user.slice/user-1000.slice/user@1000.service"
 
@@ -30,11 +30,12 @@ typedef struct PathCase {
 
 static const PathCase path_cases[] = {
 	/* games and other units of a user */
-	{ U1000 "/app.slice/app-steam-app1091500-4242.scope", 0, 0, "app-steam-app1091500-4242.scope", 1000,
-	  true, false, 1091500 },
+	{ U1000 "/app.slice/app-steam-app1091500-4242.scope", 0, 0,
+	  "app-steam-app1091500-4242.scope", 1000, true, false, 1091500 },
 	{ U1000 "/app.slice/app-steam-app1091500-4242.scope/a/b.service", 0, strlen("/a/b.service"),
 	  "app-steam-app1091500-4242.scope", 1000, true, false, 1091500 },
-	{ U1000 "/app.slice/app-foo.slice/app-foo-bar.slice/x.service", 0, 0, "x.service", 1000, true },
+	{ U1000 "/app.slice/app-foo.slice/app-foo-bar.slice/x.service", 0, 0, "x.service", 1000,
+	  true },
 	{ U1000 "/dbus.socket.service", 0, 0, "dbus.socket.service", 1000, true },
 	{ U1000 "/session.slice/gamescope-session.service/init", 0, strlen("/init"),
 	  "gamescope-session.service", 1000, true },
@@ -44,31 +45,37 @@ static const PathCase path_cases[] = {
 	  "app-gnome-steam\\x2dlauncher-99.scope", 1000, true },
 	{ U1000 "/session-3.scope", 0, 0, "session-3.scope", 1000, true },
 	/* outside of the user's manager */
-	{ "/user.slice/user-1000.slice/session-3.scope", 0, 0, "session-3.scope", 1000, false, true },
-	{ "/user.slice/user-1000.slice/session-c1.scope/x", 0, 2, "session-c1.scope", 1000, false, true },
+	{ "/user.slice/user-1000.slice/session-3.scope", 0, 0, "session-3.scope", 1000, false,
+	  true },
+	{ "/user.slice/user-1000.slice/session-c1.scope/x", 0, 2, "session-c1.scope", 1000, false,
+	  true },
 	{ "/user.slice/user-1000.slice/session-.scope", 0, 0, "session-.scope", 1000 },
 	{ "/user.slice/user-1000.slice/session-3.service", 0, 0, "session-3.service", 1000 },
-	{ "/user.slice/user-1000.slice/user-runtime-dir@1000.service", 0, 0, "user-runtime-dir@1000.service",
-	  1000 },
+	{ "/user.slice/user-1000.slice/user-runtime-dir@1000.service", 0, 0,
+	  "user-runtime-dir@1000.service", 1000 },
 	{ "/user.slice/user-0.slice/session-1.scope", 0, 0, "session-1.scope", 0, false, true },
-	{ "/user.slice/user-1000.slice/user-1000-x.slice/session-3.scope", 0, 0, "session-3.scope", 1000 },
+	{ "/user.slice/user-1000.slice/user-1000-x.slice/session-3.scope", 0, 0, "session-3.scope",
+	  1000 },
 	{ "/system.slice/ollama.service", 0, 0, "ollama.service", UNIT_UID_NONE },
 	{ "/system.slice/system-foo.slice/foo@x.service", 0, 0, "foo@x.service", UNIT_UID_NONE },
-	{ "/machine.slice/libpod-0123abcd.scope/container/init.scope", 0, strlen("/container/init.scope"),
-	  "libpod-0123abcd.scope", UNIT_UID_NONE },
-	{ "/machine.slice/systemd-nspawn@deb.service/payload/user.slice/user-1000.slice/session-1.scope", 0,
-	  strlen("/payload/user.slice/user-1000.slice/session-1.scope"), "systemd-nspawn@deb.service",
-	  UNIT_UID_NONE },
+	{ "/machine.slice/libpod-0123abcd.scope/container/init.scope", 0,
+	  strlen("/container/init.scope"), "libpod-0123abcd.scope", UNIT_UID_NONE },
+	{ "/machine.slice/systemd-nspawn@deb.service/payload/user.slice/user-1000.slice/"
+	  "session-1.scope",
+	  0, strlen("/payload/user.slice/user-1000.slice/session-1.scope"),
+	  "systemd-nspawn@deb.service", UNIT_UID_NONE },
 	/* no slice of a user, whatever it looks like */
 	{ "/user-1000.slice/session-1.scope", 0, 0, "session-1.scope", UNIT_UID_NONE },
 	{ "/x.slice/user-1000.slice/session-1.scope", 0, 0, "session-1.scope", UNIT_UID_NONE },
-	{ "/user.slice/user-99999999999.slice/session-1.scope", 0, 0, "session-1.scope", UNIT_UID_NONE },
-	{ "/user.slice/user-4294967295.slice/session-1.scope", 0, 0, "session-1.scope", UNIT_UID_NONE },
+	{ "/user.slice/user-99999999999.slice/session-1.scope", 0, 0, "session-1.scope",
+	  UNIT_UID_NONE },
+	{ "/user.slice/user-4294967295.slice/session-1.scope", 0, 0, "session-1.scope",
+	  UNIT_UID_NONE },
 	{ "/user.slice/user-01000.slice/session-1.scope", 0, 0, "session-1.scope", UNIT_UID_NONE },
 	{ "/user.slice/user--1.slice/session-1.scope", 0, 0, "session-1.scope", UNIT_UID_NONE },
 	{ "/user.slice/user-.slice/session-1.scope", 0, 0, "session-1.scope", UNIT_UID_NONE },
-	{ "/user.slice/user-4294967294.slice/session-1.scope", 0, 0, "session-1.scope", 4294967294, false,
-	  true },
+	{ "/user.slice/user-4294967294.slice/session-1.scope", 0, 0, "session-1.scope", 4294967294,
+	  false, true },
 	/* Steam's names */
 	{ "/a.slice/app-steam-app-5.scope", 0, 0, "app-steam-app-5.scope", UNIT_UID_NONE },
 	{ "/a.slice/app-steam-app5-.scope", 0, 0, "app-steam-app5-.scope", UNIT_UID_NONE },
@@ -77,23 +84,28 @@ static const PathCase path_cases[] = {
 	{ "/a.slice/app-steam-app5-6x.scope", 0, 0, "app-steam-app5-6x.scope", UNIT_UID_NONE },
 	{ "/a.slice/app-steam-app+5-6.scope", 0, 0, "app-steam-app+5-6.scope", UNIT_UID_NONE },
 	{ "/a.slice/app-steam-app5-6.service", 0, 0, "app-steam-app5-6.service", UNIT_UID_NONE },
-	{ "/a.slice/app-steam-app4294967295-6.scope", 0, 0, "app-steam-app4294967295-6.scope", UNIT_UID_NONE,
-	  false, false, 4294967295 },
+	{ "/a.slice/app-steam-app4294967295-6.scope", 0, 0, "app-steam-app4294967295-6.scope",
+	  UNIT_UID_NONE, false, false, 4294967295 },
 	{ "/a.slice/app-steam-app4294967296-6.scope", 0, 0, "app-steam-app4294967296-6.scope",
 	  UNIT_UID_NONE },
-	{ "/a.slice/app-steam@autostart.service", 0, 0, "app-steam@autostart.service", UNIT_UID_NONE },
+	{ "/a.slice/app-steam@autostart.service", 0, 0, "app-steam@autostart.service",
+	  UNIT_UID_NONE },
 	/* flatpaks */
 	{ U1000 "/app.slice/app-flatpak-com.valvesoftware.Steam-123.scope", 0, 0,
-	  "app-flatpak-com.valvesoftware.Steam-123.scope", 1000, true, false, 0, "com.valvesoftware.Steam" },
-	{ "/a.slice/app-flatpak-org.foo.a\\x2db-1.scope", 0, 0, "app-flatpak-org.foo.a\\x2db-1.scope",
+	  "app-flatpak-com.valvesoftware.Steam-123.scope", 1000, true, false, 0,
+	  "com.valvesoftware.Steam" },
+	{ "/a.slice/app-flatpak-org.foo.a\\x2db-1.scope", 0, 0,
+	  "app-flatpak-org.foo.a\\x2db-1.scope", UNIT_UID_NONE, false, false, 0, "org.foo.a-b" },
+	{ "/a.slice/app-flatpak-org.foo.a-b-1.scope", 0, 0, "app-flatpak-org.foo.a-b-1.scope",
 	  UNIT_UID_NONE, false, false, 0, "org.foo.a-b" },
-	{ "/a.slice/app-flatpak-org.foo.a-b-1.scope", 0, 0, "app-flatpak-org.foo.a-b-1.scope", UNIT_UID_NONE,
-	  false, false, 0, "org.foo.a-b" },
 	{ "/a.slice/app-flatpak-org.foo.scope", 0, 0, "app-flatpak-org.foo.scope", UNIT_UID_NONE },
-	{ "/a.slice/app-flatpak-org.foo-x.scope", 0, 0, "app-flatpak-org.foo-x.scope", UNIT_UID_NONE },
+	{ "/a.slice/app-flatpak-org.foo-x.scope", 0, 0, "app-flatpak-org.foo-x.scope",
+	  UNIT_UID_NONE },
 	{ "/a.slice/app-flatpak-foo-1.scope", 0, 0, "app-flatpak-foo-1.scope", UNIT_UID_NONE },
-	{ "/a.slice/app-flatpak-a.b\\x2-1.scope", 0, 0, "app-flatpak-a.b\\x2-1.scope", UNIT_UID_NONE },
-	{ "/a.slice/app-flatpak-a.b\\x0a-1.scope", 0, 0, "app-flatpak-a.b\\x0a-1.scope", UNIT_UID_NONE },
+	{ "/a.slice/app-flatpak-a.b\\x2-1.scope", 0, 0, "app-flatpak-a.b\\x2-1.scope",
+	  UNIT_UID_NONE },
+	{ "/a.slice/app-flatpak-a.b\\x0a-1.scope", 0, 0, "app-flatpak-a.b\\x0a-1.scope",
+	  UNIT_UID_NONE },
 	{ "/a.slice/app-flatpak-a.b\\-1.scope", 0, 0, "app-flatpak-a.b\\-1.scope", UNIT_UID_NONE },
 	/* in no unit */
 	{ "/", -ENOENT },
@@ -156,19 +168,22 @@ static void test_path_long(_unused_ void **state)
 {
 	auto_unit_path UnitPath u = {};
 	char path[NAME_MAX + 32];
-	int n = snprintf(path, sizeof(path), "/a.slice/%0*d.scope", NAME_MAX - (int)strlen(".scope"), 1);
+	int n = snprintf(path, sizeof(path), "/a.slice/%0*d.scope",
+			 NAME_MAX - (int)strlen(".scope"), 1);
 
 	assert_int_equal(n, strlen("/a.slice/") + NAME_MAX);
 	assert_int_equal(unit_path_parse(path, &u), 0);
 	assert_int_equal(strlen(u.name), NAME_MAX);
 	unit_path_done(&u);
-	(void)snprintf(path, sizeof(path), "/a.slice/%0*d.scope", NAME_MAX + 1 - (int)strlen(".scope"), 1);
+	(void)snprintf(path, sizeof(path), "/a.slice/%0*d.scope",
+		       NAME_MAX + 1 - (int)strlen(".scope"), 1);
 	assert_int_equal(unit_path_parse(path, &u), -EINVAL);
 }
 
 static void test_matches(_unused_ void **state)
 {
-	char *const patterns[] = { (char *)"app-steam-app*.scope", (char *)"gamescope-session*.service", NULL };
+	char *const patterns[] = { (char *)"app-steam-app*.scope",
+				   (char *)"gamescope-session*.service", NULL };
 
 	assert_true(unit_matches("app-steam-app5-6.scope", patterns));
 	assert_true(unit_matches("gamescope-session-plus@steam.service", patterns));
@@ -177,7 +192,7 @@ static void test_matches(_unused_ void **state)
 	assert_false(unit_matches("x", NULL));
 }
 
-/* --- Monitor --------------------------------------------------------------------------------- */
+/* --- Monitor ---------------------------------------------------------------------------------- */
 
 #define TIMEOUT (5 * USEC_PER_SEC)
 #define TOP "/user.slice/user-1000.slice"
@@ -262,7 +277,8 @@ static void expect(Fixture *f, const char *const *lines, size_t n)
 		assert_true(now < start + TIMEOUT);
 	}
 	for (size_t i = 0; i < MAX(n, f->n_news); i++) {
-		const char *is = i < f->n_news ? f->news[i] : "nothing", *should = i < n ? lines[i] : "nothing";
+		const char *is = i < f->n_news ? f->news[i] : "nothing",
+			   *should = i < n ? lines[i] : "nothing";
 
 		if (!streq(is, should))
 			fail_msg("news %zu of %zu: %s instead of %s", i, f->n_news, is, should);
@@ -270,8 +286,9 @@ static void expect(Fixture *f, const char *const *lines, size_t n)
 	while (f->n_news > 0)
 		free(f->news[--f->n_news]);
 }
-#define EXPECT(f, ...) \
-	expect(f, (const char *const[]){ __VA_ARGS__ }, ARRAY_SIZE(((const char *const[]){ __VA_ARGS__ })))
+#define EXPECT(f, ...)                                                                             \
+	expect(f, (const char *const[]){ __VA_ARGS__ },                                            \
+	       ARRAY_SIZE(((const char *const[]){ __VA_ARGS__ })))
 #define EXPECT_NOTHING(f) expect(f, NULL, 0)
 
 static int setup(void **state)
@@ -351,7 +368,8 @@ static void test_later(void **state)
 	EXPECT(f, "+/user.slice");
 	make(f, "/user.slice/user-1001.slice");
 	EXPECT_NOTHING(f);
-	/* All at once: only the first directory's event can be seen, the others are found by listing. */
+	/* All at once: only the first directory's event can be seen, the others are found by
+	 * listing. */
 	make(f, TOP);
 	make(f, U1000);
 	make(f, APP);
@@ -463,7 +481,8 @@ static void test_system(void **state)
 	EXPECT(f, "+/system.slice", "+/system.slice/ollama.service");
 	make(f, "/system.slice/system-ollama.slice");
 	make(f, "/system.slice/system-ollama.slice/ollama@x.service");
-	EXPECT(f, "+/system.slice/system-ollama.slice", "+/system.slice/system-ollama.slice/ollama@x.service");
+	EXPECT(f, "+/system.slice/system-ollama.slice",
+	       "+/system.slice/system-ollama.slice/ollama@x.service");
 	drop(f, "/system.slice/ollama.service");
 	EXPECT(f, "-/system.slice/ollama.service");
 }
@@ -534,13 +553,15 @@ static void test_without_bus(void **state)
 {
 	Fixture *f = *state;
 
-	assert_int_equal(unit_monitor_get_cgroup(f->monitor, "ollama.service", no_group, f), -ENOTCONN);
-	assert_int_equal(unit_monitor_get_cgroup(f->monitor, "ollama.socket", no_group, f), -EINVAL);
+	assert_int_equal(unit_monitor_get_cgroup(f->monitor, "ollama.service", no_group, f),
+			 -ENOTCONN);
+	assert_int_equal(unit_monitor_get_cgroup(f->monitor, "ollama.socket", no_group, f),
+			 -EINVAL);
 	assert_int_equal(unit_monitor_has_device_memory(f->monitor), 0);
 	EXPECT_NOTHING(f);
 }
 
-/* --- systemd on a bus -------------------------------------------------------------------------- */
+/* --- systemd on a bus ------------------------------------------------------------------------- */
 
 #define SYSTEMD "org.freedesktop.systemd1"
 #define OBJECTS "/org/freedesktop/systemd1"
@@ -568,11 +589,12 @@ static int on_get_unit(sd_bus_message *call, _unused_ void *userdata, sd_bus_err
 }
 
 static int get_control_group(sd_bus *bus _unused_, const char *path, const char *interface _unused_,
-			     const char *property _unused_, sd_bus_message *reply, void *userdata _unused_,
-			     sd_bus_error *error _unused_)
+			     const char *property _unused_, sd_bus_message *reply,
+			     void *userdata _unused_, sd_bus_error *error _unused_)
 {
-	return sd_bus_message_append(reply, "s",
-				     endswith(path, "/ollama_2eservice") ? "/system.slice/ollama.service" : "");
+	return sd_bus_message_append(
+		reply, "s",
+		endswith(path, "/ollama_2eservice") ? "/system.slice/ollama.service" : "");
 }
 
 static int get_low(sd_bus *bus _unused_, const char *path _unused_, const char *interface _unused_,
@@ -604,7 +626,8 @@ static const sd_bus_vtable slice_vtable[] = {
 static pid_t start_daemon(const Fixture *f, char *address, size_t size)
 {
 	static const char conf[] =
-		"<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>"
+		"<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</"
+		"auth>"
 		"<policy context='default'><allow send_destination='*'/><allow eavesdrop='false'/>"
 		"<allow own='*'/></policy></busconfig>";
 	auto_close int from = -EBADF, to = -EBADF;
@@ -658,9 +681,11 @@ static int setup_bus(void **state)
 		return 0; /* no dbus-daemon here */
 	f->client = connect_bus(f->event, address);
 	f->systemd = connect_bus(f->event, address);
-	assert_true(sd_bus_add_object_vtable(f->systemd, NULL, OBJECTS, SYSTEMD ".Manager", manager_vtable, f) >= 0);
-	assert_true(sd_bus_add_fallback_vtable(f->systemd, NULL, OBJECTS "/unit", SYSTEMD ".Service",
-					       service_vtable, NULL, NULL) >= 0);
+	assert_true(sd_bus_add_object_vtable(f->systemd, NULL, OBJECTS, SYSTEMD ".Manager",
+					     manager_vtable, f) >= 0);
+	assert_true(sd_bus_add_fallback_vtable(f->systemd, NULL, OBJECTS "/unit",
+					       SYSTEMD ".Service", service_vtable, NULL,
+					       NULL) >= 0);
 	unit_monitor_free(f->monitor);
 	f->monitor = NULL;
 	return 0;
@@ -712,7 +737,8 @@ static void expect_group(Fixture *f, const char *name, const char *answer)
 
 static void start_monitor(Fixture *f)
 {
-	assert_int_equal(unit_monitor_new(f->event, f->client, &f->h, on_unit_news, f, &f->monitor), 0);
+	assert_int_equal(unit_monitor_new(f->event, f->client, &f->h, on_unit_news, f, &f->monitor),
+			 0);
 }
 
 static void appear(Fixture *f)
@@ -722,7 +748,8 @@ static void appear(Fixture *f)
 
 static void reload(Fixture *f, bool active)
 {
-	assert_true(sd_bus_emit_signal(f->systemd, OBJECTS, SYSTEMD ".Manager", "Reloading", "b", active) >= 0);
+	assert_true(sd_bus_emit_signal(f->systemd, OBJECTS, SYSTEMD ".Manager", "Reloading", "b",
+				       active) >= 0);
 }
 
 static void wait_news(Fixture *f)
@@ -789,8 +816,8 @@ static void test_owner(void **state)
 	wait_news(f);
 	EXPECT(f, "!");
 	assert_true(sd_bus_release_name(f->systemd, SYSTEMD) >= 0);
-	assert_true(sd_bus_add_object_vtable(f->systemd, NULL, OBJECTS "/unit/_2d_2eslice", SYSTEMD ".Slice",
-					     slice_vtable, NULL) >= 0);
+	assert_true(sd_bus_add_object_vtable(f->systemd, NULL, OBJECTS "/unit/_2d_2eslice",
+					     SYSTEMD ".Slice", slice_vtable, NULL) >= 0);
 	appear(f);
 	run_until(f, &f->n_subscribed, 2);
 	wait_news(f);
