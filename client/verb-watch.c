@@ -20,7 +20,7 @@ typedef struct Watch {
 
 /* One decision, in the form that both outputs need. */
 typedef struct Event {
-	const char *kind, *game, *label, *unit, *region, *menu, *source, *file, *reason;
+	const char *kind, *game, *label, *unit, *region, *menu, *source, *file, *state, *reason;
 	uint64_t bytes, ours, theirs;
 	Amounts low;
 } Event;
@@ -69,7 +69,7 @@ static void print_json(const Event *e, const struct timespec *t)
 	} strings[] = {
 		{ "game", e->game },     { "name", e->label }, { "unit", e->unit },
 		{ "region", e->region }, { "menu", e->menu },  { "source", e->source },
-		{ "file", e->file },
+		{ "file", e->file },     { "state", e->state },
 	};
 
 	json_add_u64(o, "time", (uint64_t)t->tv_sec * USEC_PER_SEC + (uint64_t)t->tv_nsec / 1000);
@@ -125,7 +125,7 @@ static char *event_text(const Event *e)
 		r = asprintf(&text, "%s lost %s of %s", e->label, format_bytes(ours, e->bytes),
 			     e->region);
 	} else {
-		return strdup(""); /* vramd came or went: the reason says it all */
+		return strdup(strempty(e->state)); /* the reason says the rest */
 	}
 	return r < 0 ? NULL : text;
 }
@@ -281,21 +281,31 @@ static int add_matches(Watch *w)
 	return r;
 }
 
-/* Names of the games of now; without them a game that ends first would only have a number. */
-static void learn_labels(Watch *w)
+/* Where we begin: vramd's state, and the names of the games, which one that ends first would lack. */
+static void print_start(Watch *w)
 {
 	auto_bus_error sd_bus_error error = SD_BUS_ERROR_NULL;
 	auto_snapshot Snapshot s = {};
+	Event e = { .kind = "stopped", .reason = "vramd is not running" };
 
-	if (client_load(w->bus, &s, &error) < 0)
-		return;
+	if (client_running(w->bus) != 0) {
+		int r = client_load(w->bus, &s, &error);
+
+		if (r < 0) {
+			(void)client_fail(&error, r);
+			return;
+		}
+		e = (Event){ .kind = "state",
+			     .state = strempty(s.manager.state),
+			     .reason = strempty(s.manager.reason) };
+	}
 	for (size_t i = 0; i < s.n_games; i++)
 		(void)label_of(w, s.games[i].object);
+	print_event(w, &e);
 }
 
 static int watch(Watch *w)
 {
-	static const Event absent = { .kind = "stopped", .reason = "vramd is not running" };
 	OwnerWatch owner = { on_owner, w };
 	auto_event sd_event *event = NULL;
 	int r;
@@ -305,12 +315,10 @@ static int watch(Watch *w)
 		r = add_matches(w);
 	if (r >= 0)
 		r = client_watch_owner(w->bus, &owner);
-	if (r >= 0 && client_running(w->bus) == 0)
-		print_event(w, &absent);
-	else if (r >= 0)
-		learn_labels(w);
-	if (r >= 0)
+	if (r >= 0) {
+		print_start(w);
 		r = sd_event_loop(event);
+	}
 	if (r < 0) {
 		complain("cannot watch: %s", strerror(-r));
 		return STATUS_FAILURE;
@@ -341,7 +349,8 @@ const Verb verb_watch = {
 	.summary = "decisions as they come, one line each",
 	.description = "Prints each decision of vramd with its time and reason, until Ctrl-C: focus,\n"
 		       "protected, released, contested (somebody else wrote a value of ours), evicted\n"
-		       "(a game lost memory), and started or stopped when vramd comes or goes.",
+		       "(a game lost memory), and started or stopped when vramd comes or goes. The first\n"
+		       "line tells vramd's state.",
 	.json = true,
 	.run = run_watch,
 };
