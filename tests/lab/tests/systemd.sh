@@ -16,7 +16,7 @@ system_reexec() { systemctl daemon-reexec; }
 user_reload() { as deck systemctl --user daemon-reload; }
 user_reexec() { as deck systemctl --user daemon-reexec; }
 # Takes what others must give back: systemd writes subtree_control again when units come and go.
-user_unit() { as_unit deck -p MemoryMax=100M true; }
+user_unit() { as deck systemd-run --user --quiet --collect --wait -p MemoryMax=100M true; }
 slice_property() { systemctl set-property --runtime user-1000.slice MemoryLow=10M; }
 bus_restart() { systemctl restart dbus.service; }
 logind_restart() { systemctl restart systemd-logind.service; }
