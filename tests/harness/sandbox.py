@@ -140,6 +140,8 @@ class Sandbox:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(5)
             child.kill()
+            if child.stdout:
+                child.stdout.close()
         for where in reversed(self.mounts):
             subprocess.run(['umount', '--lazy', where], check=False)
         shutil.rmtree(self.root, ignore_errors=True)
@@ -212,7 +214,7 @@ class Sandbox:
         """polkit that allows just these actions. Returns the mock's control interface."""
         server, proxy = dbusmock.DBusTestCase.spawn_server_template('polkitd', {}, subprocess.DEVNULL)
         self.children.append(server)
-        proxy.SetAllowed(list(allowed), dbus_interface='org.freedesktop.DBus.Mock')
+        proxy.SetAllowed(dbus.Array(allowed, signature='s'), dbus_interface='org.freedesktop.DBus.Mock')
         return dbus.Interface(proxy, 'org.freedesktop.DBus.Mock')
 
     # --- the emulated machine ------------------------------------------------------------------
@@ -247,7 +249,12 @@ class Sandbox:
             os.close(fd)
 
     def read(self, group, name):
-        return (self.cgroup / group.strip('/') / name).read_text()
+        # One read(2): a second one could be of a longer text.
+        fd = os.open(self.cgroup / group.strip('/') / name, os.O_RDONLY)
+        try:
+            return os.read(fd, 1 << 16).decode()
+        finally:
+            os.close(fd)
 
     def value(self, group, name, region=None):
         """One region's value as an int; 'max' is None."""
@@ -319,8 +326,8 @@ class Sandbox:
         return status
 
     def restore(self):
-        subprocess.run([self.build / 'daemon/vramd', f'--root={self.root}', '--restore'], check=True,
-                       stderr=self.log.open('ab'))
+        with self.log.open('ab') as log:
+            subprocess.run([self.build / 'daemon/vramd', f'--root={self.root}', '--restore'], check=True, stderr=log)
 
     def manager(self, bus=None):
         return dbus.Interface((bus or self.connect()).get_object(BUS_NAME, BUS_PATH), MANAGER)
