@@ -310,7 +310,8 @@ void manager_refresh_games(Manager *m)
 		if (game_in_use(m, g))
 			continue;
 		if (g->was_protected && m->hooks)
-			m->hooks->released(m, g, "the game ended");
+			m->hooks->released(m, g, cgroup_is_populated(g->group) > 0 ? "nobody calls it a game any more"
+										   : "the game ended");
 		m->games[i] = m->games[--m->n_games];
 		game_close(m, g);
 	}

@@ -5,6 +5,7 @@ its own, and ends with the proof that the machine is as it was before."""
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import sys
 import unittest
@@ -137,8 +138,9 @@ class Case(unittest.TestCase):
         for path in pathlib.Path('/run/systemd/users').glob('[0-9]*'):
             if path.name != '1000':
                 path.unlink()
-        for path in (self.box.root / 'etc/vramd').glob('*'):
-            path.unlink()
+        for folder in ('usr/lib/vramd', 'run/vramd', 'etc/vramd'):
+            shutil.rmtree(self.box.root / folder, ignore_errors=True)
+        (self.box.root / 'etc/vramd').mkdir()
         now = self.groups()
         for group in reversed([g for g in now if g not in self.groups_before]):
             self.box.rmdir(group)
@@ -193,7 +195,7 @@ class Case(unittest.TestCase):
         return self.box.get(name, self.bus)
 
     def game_property(self, path, name):
-        return self.bus.get_object(BUS_NAME, path).Get(BUS_NAME + '.Game', name, dbus_interface=PROPERTIES)
+        return self.bus.get_object(BUS_NAME, path, introspect=False).Get(BUS_NAME + '.Game', name, dbus_interface=PROPERTIES)
 
     def source(self, name='gamescope', uid=1000):
         return self.keep(Source(self.box, name, uid))
