@@ -375,7 +375,7 @@ static void note_complaint(const char *file, unsigned line, const char *text, vo
 	log_warning("%s:%u: %s, ignoring", file, line, text);
 	if (++c->n > 5)
 		return;
-	if (asprintf(&longer, "%s%s%s:%u: %s", strempty(c->text), c->text ? "; " : "", file, line, text) < 0)
+	if (asprintf(&longer, "%s%s%s:%u: %s", strempty(c->text), c->text ? "\n" : "", file, line, text) < 0)
 		return;
 	free(c->text);
 	c->text = longer;
@@ -391,7 +391,7 @@ static int do_reload(Manager *m, sd_bus_message *message, sd_bus_error *error)
 		r = sd_bus_error_setf(error, VRAMD_ERROR_INVALID_CONFIG,
 				      "The configuration cannot be read, the present one stays: %s", strerror(-r));
 	else if (r > 0)
-		r = sd_bus_error_setf(error, VRAMD_ERROR_INVALID_CONFIG, "%d bad lines were ignored: %s", r,
+		r = sd_bus_error_setf(error, VRAMD_ERROR_INVALID_CONFIG, "%d bad lines were ignored:\n%s", r,
 				      strempty(c.text));
 	free(c.text);
 	return r < 0 ? r : sd_bus_reply_method_return(message, NULL);
