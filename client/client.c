@@ -81,13 +81,6 @@ static int read_string(sd_bus_message *m, char type, char **target)
 	return 0;
 }
 
-static void free_strv(char **v)
-{
-	for (char **s = v; s && *s; s++)
-		free(*s);
-	free(v);
-}
-
 /* One value whose signature is known to fit the field. */
 static int read_value(sd_bus_message *m, const char *type, void *target)
 {
@@ -96,8 +89,7 @@ static int read_value(sd_bus_message *m, const char *type, void *target)
 	if (streq(type, "s") || streq(type, "o"))
 		return read_string(m, *type, target);
 	if (streq(type, "as")) {
-		free_strv(*(char ***)target);
-		*(char ***)target = NULL;
+		*(char ***)target = strv_free(*(char ***)target);
 		return sd_bus_message_read_strv(m, target);
 	}
 	if (streq(type, "a{st}")) {
@@ -245,7 +237,7 @@ static void manager_done(Manager *m)
 	free(m->foreground);
 	free(m->menu);
 	free(m->source);
-	free_strv(m->abilities);
+	strv_free(m->abilities);
 }
 
 void snapshot_done(Snapshot *s)

@@ -56,6 +56,25 @@ static inline void freep(void *p)
 }
 #define auto_free _cleanup_(freep)
 
+/* A list of strings that ends with NULL, all of it allocated; NULL is an empty one. */
+static inline char **strv_free(char **list)
+{
+	for (char **s = list; s && *s; s++)
+		free(*s);
+	free(list);
+	return NULL;
+}
+DEFINE_CLEANUP(char **, strv_free)
+#define auto_strv _cleanup_(strv_freep)
+static inline size_t strv_length(char *const *list)
+{
+	size_t n = 0;
+
+	while (list && list[n])
+		n++;
+	return n;
+}
+
 /* Closes and returns -EBADF; errno survives, so an error path may still report it. */
 static inline int close_fd(int fd)
 {

@@ -49,16 +49,6 @@ int cgroup_walk(const Hierarchy *h, const char *path, cgroup_walk_cb cb, void *u
 /* Names of the direct child groups, sorted. The caller frees with strv_free(). */
 int cgroup_children(const Hierarchy *h, const char *path, char ***ret);
 
-static inline char **strv_free(char **list)
-{
-	for (char **s = list; s && *s; s++)
-		free(*s);
-	free(list);
-	return NULL;
-}
-DEFINE_CLEANUP(char **, strv_free)
-#define auto_strv _cleanup_(strv_freep)
-
 /* --- One group ------------------------------------------------------------------------------- */
 
 /* A group held open: still the same group when its path was taken by a new one. */

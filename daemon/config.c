@@ -202,31 +202,13 @@ static void print_string(FILE *f, const void *target)
 	fputs(strempty(*(char *const *)target), f);
 }
 
-static char **list_free(char **list)
-{
-	for (char **s = list; s && *s; s++)
-		free(*s);
-	free(list);
-	return NULL;
-}
-DEFINE_CLEANUP(char **, list_free)
-
-static size_t list_length(char *const *list)
-{
-	size_t n = 0;
-
-	while (list && list[n])
-		n++;
-	return n;
-}
-
 /* Appends the words of value to a fresh list, which always ends with NULL. */
 static int list_add_words(char ***list, const char *value)
 {
 	static const char blanks[] = " \t\r\v\f";
 
 	for (const char *s = value + strspn(value, blanks); *s; s += strspn(s, blanks)) {
-		size_t length = strcspn(s, blanks), n = list_length(*list);
+		size_t length = strcspn(s, blanks), n = strv_length(*list);
 		char **p;
 
 		/* A comment, which inih 55 leaves in a continuation line, later ones do not. */
@@ -252,7 +234,7 @@ static int list_add_words(char ***list, const char *value)
 
 static int parse_key_list(const Key *key _unused_, const char *value, bool append, void *target)
 {
-	_cleanup_(list_freep) char **list = calloc(1, sizeof(*list));
+	auto_strv char **list = calloc(1, sizeof(*list));
 	char ***old = target;
 	int r = list ? 0 : -ENOMEM;
 
@@ -262,7 +244,7 @@ static int parse_key_list(const Key *key _unused_, const char *value, bool appen
 		r = list_add_words(&list, value);
 	if (r < 0)
 		return r;
-	list_free(*old);
+	strv_free(*old);
 	*old = TAKE_PTR(list);
 	return 0;
 }
@@ -395,7 +377,7 @@ Config *config_free(Config *c)
 		return NULL;
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (keys[i].type->list)
-			list_free(*(char ***)((char *)c + keys[i].offset));
+			strv_free(*(char ***)((char *)c + keys[i].offset));
 	for (size_t i = 0; i < c->n_games; i++)
 		game_done(&c->games[i]);
 	for (size_t i = 0; i < c->n_services; i++)
@@ -1001,7 +983,7 @@ bool config_game_allowed(const Config *c, uint32_t appid, const char *exe, const
 {
 	if (list_has_game(c->deny_games, appid, exe, unit, name))
 		return false;
-	return list_length(c->allow_games) == 0 ||
+	return strv_length(c->allow_games) == 0 ||
 	       list_has_game(c->allow_games, appid, exe, unit, name);
 }
 
@@ -1029,7 +1011,7 @@ bool config_user_allowed(const Config *c, uid_t uid)
 {
 	if (list_has_user(c->deny_users, uid))
 		return false;
-	return list_length(c->allow_users) == 0 || list_has_user(c->allow_users, uid);
+	return strv_length(c->allow_users) == 0 || list_has_user(c->allow_users, uid);
 }
 
 /* --- Printing -------------------------------------------------------------------------------- */

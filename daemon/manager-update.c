@@ -170,7 +170,7 @@ static Game *front_game(const Manager *m, uid_t uid, const FocusReport *report, 
 static int add_siblings(Builder *b, const WorldSession *session, const Game *front)
 {
 	auto_free char *parent = NULL;
-	char **children = NULL;
+	auto_strv char **children = NULL;
 	int r;
 
 	if (b->m->config->background_max.kind == SIZE_UNSET)
@@ -195,9 +195,6 @@ static int add_siblings(Builder *b, const WorldSession *session, const Game *fro
 			r = keep_path(b, &path, &kept) < 0 ? -ENOMEM
 							   : add_group(b, kept, ROLE_SIBLING, session, NULL, NULL);
 	}
-	for (char **c = children; *c; c++)
-		free(*c);
-	free(children);
 	return r;
 }
 

@@ -280,10 +280,8 @@ static void tree_add(Tree *t, const char *path, ChildKind kind)
 static int names_copy(char *const *names, char ***ret)
 {
 	auto_strv char **copy = NULL;
-	size_t n = 0;
+	size_t n = strv_length(names);
 
-	while (names && names[n])
-		n++;
 	copy = calloc(n + 1, sizeof(*copy));
 	if (!copy)
 		return -ENOMEM;
