@@ -30,6 +30,11 @@ def setup(user):
     lib(f'lab-load-vramsim vram_mb=256,128; install_vramd; start_user {user}; start_seat_session {user}')
 
 
+def spawn_as(user, argv):
+    """Starts a program with the bus of that user's service manager."""
+    return subprocess.Popen(['bash', '-euc', f'. {SRC}/tests/lab/lib.sh; as "$@"', 'as', user, *argv])
+
+
 def wait_for(condition, what, timeout=10.0):
     end = time.monotonic() + timeout
     while not condition():

@@ -47,7 +47,7 @@ setup_vramd() {
 }
 
 vramd_pid() { systemctl show -P MainPID vramd.service; }
-vramd_log() { journalctl --no-pager -o cat -u vramd.service; }
+vramd_log() { journalctl --no-pager -o cat _COMM=vramd; }
 
 # property NAME: of the Manager, as busctl prints it without the type
 property() {
