@@ -132,7 +132,8 @@ static int restore(Manager *m)
 
 	r = hierarchy_open(&m->roots, &m->hierarchy, &reason);
 	if (r == -EOPNOTSUPP) {
-		log_info("Nothing to put back: %s", reason);
+		/* Not louder: systemd runs this whenever the daemon, which has said it, leaves. */
+		log_debug("Nothing to put back: %s", reason);
 		return 0;
 	}
 	if (r < 0)
