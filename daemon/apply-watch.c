@@ -47,10 +47,9 @@ static int value_contested(ApplyGroup *g, Record *record, uint64_t theirs)
 	else
 		record->yielded = true;
 	record->known = !record->yielded && r >= 0;
-	if (apply_is_gone(r))
-		return r;
+	/* Then the next plan reads what there is, and tries again. */
 	if (r < 0)
-		(void)log_debug_errno(r, "Failed to reassert %s of \"%s\": %m",
+		return log_debug_errno(r, "Failed to reassert %s of \"%s\": %m",
 				dmem_limit_to_file(record->limit), g->path);
 	if (a->hooks.contested)
 		a->hooks.contested(g->path, record->region, record->limit, record->ours, theirs,
