@@ -91,7 +91,7 @@ static int on_update(sd_event_source *s _unused_, void *userdata)
 
 void manager_queue_update(Manager *m, const char *reason)
 {
-	if (!m->update_source)
+	if (!m->update_source || m->state == STATE_UNSUPPORTED)
 		return;
 	if (!m->update_reason)
 		m->update_reason = reason;
