@@ -2,8 +2,8 @@
 /* Layer 1. vramd.conf(5): a table of keys, inih, drop-ins.
  *
  * Files are read in this order, later values win: /etc/vramd/vramd.conf, then the drop-ins
- * vramd/vramd.conf.d/<name>.conf of /usr/lib, /run and /etc together, sorted by file name, where a name
- * in /etc hides the same one in /run, and that the one in /usr/lib (as in systemd.conf(5)).
+ * vramd/vramd.conf.d/<name>.conf of /usr/lib, /run and /etc together, sorted by file name, where a
+ * name in /etc hides the same one in /run, and that the one in /usr/lib (as in systemd.conf(5)).
  * Every bad line is reported with file, line and key, and leaves the value as it was. */
 #pragma once
 
@@ -54,7 +54,7 @@ typedef struct Config {
 
 	/* [background] */
 	unsigned background_share; /* percent of what a game in the background uses */
-	Size background_max;     /* ceiling on the siblings of the game in front; SIZE_UNSET = none */
+	Size background_max;     /* ceiling on siblings of the game in front; SIZE_UNSET = none */
 	char **background_units; /* which siblings: fnmatch patterns, "*" */
 
 	/* [user] */
@@ -78,19 +78,22 @@ Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
 #define auto_config _cleanup_(config_freep)
 
-/* Defaults plus all files. main_file NULL means /etc/vramd/vramd.conf, which may be missing; one that
- * was named (--config) must exist. Bad lines are counted in *ret_bad and told to warn. Negative only when
- * nothing could be built: -ENOMEM, or a named file that cannot be read. */
-int config_load(const Roots *roots, const char *main_file, config_warn_cb warn, void *userdata, Config **ret,
-		unsigned *ret_bad);
+/* Defaults plus all files. main_file NULL means /etc/vramd/vramd.conf, which may be missing; one
+ * that was named (--config) must exist. Bad lines are counted in *ret_bad and told to warn.
+ * Negative only when nothing could be built: -ENOMEM, or a named file that cannot be read. */
+int config_load(const Roots *roots, const char *main_file, config_warn_cb warn, void *userdata,
+		Config **ret, unsigned *ret_bad);
 
-/* One file's text on top of *c; for config_load(), tests and the fuzzer. Returns the number of bad lines. */
-int config_parse_text(Config *c, const char *file, const char *text, config_warn_cb warn, void *userdata);
+/* One file's text on top of *c, for tests and the fuzzer. Returns the number of bad lines. */
+int config_parse_text(Config *c, const char *file, const char *text, config_warn_cb warn,
+		      void *userdata);
 
 /* The first [game] section that fits: by appid, then exe, then unit; NULL = none. */
-const GameConfig *config_find_game(const Config *c, uint32_t appid, const char *exe, const char *unit);
+const GameConfig *config_find_game(const Config *c, uint32_t appid, const char *exe,
+				   const char *unit);
 /* False if allow and deny lists rule a game out (a deny always wins). */
-bool config_game_allowed(const Config *c, uint32_t appid, const char *exe, const char *unit, const char *name);
+bool config_game_allowed(const Config *c, uint32_t appid, const char *exe, const char *unit,
+			 const char *name);
 bool config_user_allowed(const Config *c, uid_t uid);
 
 /* Prints every key with its present value, as a file that could be read back. */
