@@ -148,6 +148,7 @@ static int find_or_make_game(Manager *m, const Process *p, uint32_t appid, Game 
 		if (r < 0)
 			return r;
 	}
+	g->left = false;
 	game_learn(m, g, p, appid);
 	if (!g->announced && m->hooks) {
 		g->announced = true;
@@ -280,6 +281,8 @@ static void follow_move(Manager *m, Tracked *t)
 	Game *g;
 
 	t->moved = false;
+	if (was_game)
+		t->game->left = true;
 	t->game = NULL;
 	if (was_game && find_or_make_game(m, t->process, appid, &g) >= 0)
 		t->game = g;
@@ -291,6 +294,13 @@ static bool game_in_use(const Manager *m, const Game *g)
 		if (m->tracked[i]->game == g)
 			return true;
 	return g->named && cgroup_is_populated(g->group) > 0;
+}
+
+static const char *release_reason(const Game *g)
+{
+	if (g->left)
+		return "the game moved to another unit";
+	return cgroup_is_populated(g->group) > 0 ? "nobody calls it a game any more" : "the game ended";
 }
 
 void manager_refresh_games(Manager *m)
@@ -310,8 +320,7 @@ void manager_refresh_games(Manager *m)
 		if (game_in_use(m, g))
 			continue;
 		if (g->was_protected && m->hooks)
-			m->hooks->released(m, g, cgroup_is_populated(g->group) > 0 ? "nobody calls it a game any more"
-										   : "the game ended");
+			m->hooks->released(m, g, release_reason(g));
 		m->games[i] = m->games[--m->n_games];
 		game_close(m, g);
 	}

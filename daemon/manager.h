@@ -53,6 +53,7 @@ struct Game {
 	GameIdentity identity;
 	bool named;         /* its unit says by itself that it is a game: lives as long as the unit */
 	bool announced;     /* on the bus */
+	bool left;          /* a process of it moved to another unit */
 	GroupRole role;     /* ROLE_FRONT, ROLE_BACKGROUND, or _ROLE_MAX: none */
 	bool was_protected; /* at the last update */
 	GroupRole shown_role; /* as the bus was told; _ROLE_MAX: not protected */

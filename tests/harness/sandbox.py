@@ -197,10 +197,18 @@ class Sandbox:
         (self.root / 'bus').chmod(0o755)
         self.address = f'unix:path={socket}'
         os.environ['DBUS_SYSTEM_BUS_ADDRESS'] = self.address
+        self.start_bus()
+
+    def start_bus(self):
         bus = self._spawn(['dbus-daemon', f'--config-file={self.root}/bus/bus.conf', '--nofork', '--nopidfile',
                            '--print-address=1'], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         bus.stdout.readline()
         self.bus_daemon = bus
+
+    def stop_bus(self):
+        self.bus_daemon.kill()
+        self.bus_daemon.wait()
+        (self.root / 'bus/socket').unlink()
 
     def connect(self, uid=0):
         """A bus connection; dbus-daemon tells everybody that it is this user's."""
@@ -302,7 +310,7 @@ class Sandbox:
 
     # --- the daemon ------------------------------------------------------------------------------
 
-    def start(self, *args, config=None, wait=True, wrapper=()):
+    def start(self, *args, config=None, wait=True, wrapper=(), timeout=10):
         if config is not None:
             (self.root / 'etc/vramd/vramd.conf').write_text(config)
         env = dict(os.environ, VRAMD_LOG_LEVEL=self.log_level)
@@ -311,17 +319,17 @@ class Sandbox:
                                            stderr=log, stdout=log, env=env, preexec_fn=die_with_parent)
         if wait:
             bus = self.connect()
-            wait_for(lambda: bus.name_has_owner(BUS_NAME) or self.daemon.poll() is not None, 'bus name', 10)
+            wait_for(lambda: bus.name_has_owner(BUS_NAME) or self.daemon.poll() is not None, 'bus name', timeout)
             bus.close()
             if self.daemon.poll() is not None:
                 raise RuntimeError(f'vramd ended with {self.daemon.returncode}')
 
-    def stop(self, sig=signal.SIGTERM):
+    def stop(self, sig=signal.SIGTERM, timeout=10):
         """Ends the daemon; its exit status."""
         if not self.daemon:
             return None
         self.daemon.send_signal(sig)
-        status = self.daemon.wait(10)
+        status = self.daemon.wait(timeout)
         self.daemon = None
         return status
 

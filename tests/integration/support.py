@@ -300,6 +300,12 @@ class Case(unittest.TestCase):
                     self.assertEqual(set(self.table(group, name).values()) - {default}, set(), f'{group} {name}')
 
 
+def status_of(pid):
+    """/proc/PID/status as a dictionary of texts."""
+    with open(f'/proc/{pid}/status', encoding='ascii', errors='replace') as f:
+        return dict(line.rstrip('\n').split(':\t', 1) for line in f if ':\t' in line)
+
+
 def is_inner(group):
     name = os.path.basename(group)
     return name.startswith('user@') or not name.endswith(('.scope', '.service'))
