@@ -45,16 +45,6 @@ struct Tree {
 	size_t n_watches, n_watches_alloc;
 };
 
-typedef struct Query Query;
-struct Query {
-	UnitMonitor *monitor;
-	Query *next;
-	char *name;
-	sd_bus_slot *slot;
-	unit_cgroup_cb cb;
-	void *userdata;
-};
-
 struct UnitMonitor {
 	sd_event *event;
 	sd_bus *bus;
@@ -66,7 +56,6 @@ struct UnitMonitor {
 	Tree **trees;
 	size_t n_trees, n_trees_alloc;
 	sd_bus_slot *reloading, *owner, *subscribe, *probe;
-	Query *queries;
 	bool has_device_memory;
 };
 
@@ -546,95 +535,6 @@ static int start_bus(UnitMonitor *m)
 	return greet_systemd(m);
 }
 
-/* --- Asking for a unit's control group -------------------------------------------------------- */
-
-static const char *unit_interface(const char *name)
-{
-	if (endswith(name, ".service"))
-		return SYSTEMD_NAME ".Service";
-	if (endswith(name, ".scope"))
-		return SYSTEMD_NAME ".Scope";
-	if (endswith(name, ".slice"))
-		return SYSTEMD_NAME ".Slice";
-	return NULL;
-}
-
-static Query *query_free(Query *q)
-{
-	sd_bus_slot_unref(q->slot);
-	free(q->name);
-	free(q);
-	return NULL;
-}
-DEFINE_CLEANUP(Query *, query_free)
-
-/* Answers and forgets the query. */
-static void query_finish(Query *q, const char *path)
-{
-	_cleanup_(query_freep) Query *done = q;
-
-	for (Query **p = &q->monitor->queries; *p; p = &(*p)->next)
-		if (*p == q) {
-			*p = q->next;
-			break;
-		}
-	done->cb(done->name, path, done->userdata);
-}
-
-static int on_control_group(sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error)
-{
-	const char *path = NULL;
-
-	if (sd_bus_message_is_method_error(reply, NULL) ||
-	    sd_bus_message_read(reply, "v", "s", &path) < 0 ||
-	    cgroup_path_check(path) < 0) /* systemd says "" of a unit that does not run */
-		path = NULL;
-	query_finish(userdata, path);
-	return 0;
-}
-
-static int on_unit_object(sd_bus_message *reply, void *userdata, _unused_ sd_bus_error *error)
-{
-	Query *q = userdata;
-	const char *object;
-
-	q->slot = sd_bus_slot_unref(q->slot);
-	if (sd_bus_message_is_method_error(reply, NULL) ||
-	    sd_bus_message_read(reply, "o", &object) < 0 ||
-	    sd_bus_call_method_async(q->monitor->bus, &q->slot, SYSTEMD_NAME, object,
-				     "org.freedesktop.DBus.Properties", "Get", on_control_group, q,
-				     "ss", unit_interface(q->name), "ControlGroup") < 0)
-		query_finish(q, NULL);
-	return 0;
-}
-
-int unit_monitor_get_cgroup(UnitMonitor *m, const char *name, unit_cgroup_cb cb, void *userdata)
-{
-	_cleanup_(query_freep) Query *q = NULL;
-	int r;
-
-	if (!unit_interface(name))
-		return -EINVAL;
-	if (!m->bus)
-		return -ENOTCONN;
-	q = calloc(1, sizeof(*q));
-	if (!q)
-		return -ENOMEM;
-	q->monitor = m;
-	q->cb = cb;
-	q->userdata = userdata;
-	q->name = strdup(name);
-	if (!q->name)
-		return -ENOMEM;
-	r = sd_bus_call_method_async(m->bus, &q->slot, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER,
-				     "GetUnit", on_unit_object, q, "s", name);
-	if (r < 0)
-		return r;
-	q->next = m->queries;
-	m->queries = TAKE_PTR(q);
-	return 0;
-}
-
 int unit_monitor_has_device_memory(const UnitMonitor *m)
 {
 	return m->has_device_memory;
@@ -675,12 +575,6 @@ UnitMonitor *unit_monitor_free(UnitMonitor *m)
 {
 	if (!m)
 		return NULL;
-	while (m->queries) {
-		Query *q = m->queries;
-
-		m->queries = q->next;
-		query_free(q);
-	}
 	sd_bus_slot_unref(m->reloading);
 	sd_bus_slot_unref(m->owner);
 	sd_bus_slot_unref(m->subscribe);

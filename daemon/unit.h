@@ -72,11 +72,5 @@ int unit_monitor_add_user(UnitMonitor *m, uid_t uid, char *const *interest);
 /* Ends it, without news. */
 void unit_monitor_remove_user(UnitMonitor *m, uid_t uid);
 
-/* The control group of a system unit that is loaded, asked of systemd asynchronously; path is NULL
- * if there is none (not loaded, not running, or no answer). -ENOTCONN without a bus, -EINVAL for a
- * name that is neither a service, a scope nor a slice. */
-typedef void (*unit_cgroup_cb)(const char *name, const char *path, void *userdata);
-int unit_monitor_get_cgroup(UnitMonitor *m, const char *name, unit_cgroup_cb cb, void *userdata);
-
 /* 1 if this systemd has DeviceMemoryLow= (pull request 37079), else 0; known once the loop ran. */
 int unit_monitor_has_device_memory(const UnitMonitor *m);
