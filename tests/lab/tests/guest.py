@@ -64,7 +64,8 @@ def tree():
         # A group may go while we walk.
         with contextlib.suppress(FileNotFoundError, OSError):
             text = pathlib.Path(folder, 'cgroup.subtree_control').read_text()
-            lines.append(f'{group} subtree {text.strip()}')
+            if text.strip():
+                lines.append(f'{group} subtree {text.strip()}')
             for name in ('dmem.min', 'dmem.low', 'dmem.max'):
                 if name not in files:
                     continue

@@ -20,7 +20,9 @@ restore() { systemd-run --quiet --wait --pipe -p User=vramd -p AmbientCapabiliti
 	"$VRAMD" --restore; }
 now_front() {
 	systemctl start vramd.service
-	[ -n "$GAME_UNIT" ] && [ -e "$CGROUP$GAME_UNIT" ] || start_game deck 100
+	if [ -z "$GAME_UNIT" ] || gone "$GAME_UNIT"; then
+		start_game deck 100
+	fi
 	front deck "$GAME_PID"
 	wait_until 10 is_right || fail "not protected"
 }

@@ -8,10 +8,12 @@ set -euo pipefail
 rival_value=$((7 * MIB))
 
 # One write(2) as deck, whose error counts; a shell's own message tells it.
+# shellcheck disable=SC2016 # the inner shell expands it
 as_rival() { # GROUP VALUE
 	setpriv --reuid=1000 --regid=1000 --clear-groups bash -c 'echo "$2" > "$1"' - \
 		"$CGROUP$1/dmem.low" "$REGION0 $2" 2>&1
 }
+# shellcheck disable=SC2016 # the inner shell expands it
 toggle() {
 	setpriv --reuid=1000 --regid=1000 --clear-groups bash -euc \
 		'echo -dmem > "$1"; [ "$2" = off ] || echo +dmem > "$1"' - \
@@ -34,7 +36,7 @@ echo +dmem | tee $CGROUP/cgroup.subtree_control $CGROUP/user.slice/cgroup.subtre
 setup_vramd
 start_seat_session deck
 for group in /user.slice/user-1000.slice $DECK; do
-	echo +dmem > $CGROUP$group/cgroup.subtree_control
+	echo +dmem > "$CGROUP$group/cgroup.subtree_control"
 done
 toggle
 before=$(tree_state | grep -v /session.slice/)

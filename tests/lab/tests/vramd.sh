@@ -12,7 +12,7 @@ REGION0=drm/$GPU0/vram0 REGION1=drm/$GPU1/vram0
 DECK=/user.slice/user-1000.slice/user@1000.service
 EVE=/user.slice/user-1001.slice/user@1001.service
 MIB=1048576
-GAME_PID= GAME_UNIT=
+GAME_PID='' GAME_UNIT=''
 WORK=$(mktemp -d /tmp/test.XXXXXX)
 chmod 1777 "$WORK"
 
@@ -32,7 +32,7 @@ must() {
 
 # --- the daemon
 
-# setup_vramd [CONFIGURATION]: two GPUs, vramd installed and started
+# setup_vramd: two GPUs, vramd installed and started
 setup_vramd() {
 	lab-load-vramsim vram_mb=256,128
 	wait_until 10 test -e /dev/dri/renderD129
@@ -42,7 +42,6 @@ setup_vramd() {
 	printf '[Unit]\nStartLimitIntervalSec=0\n[Service]\nEnvironment=VRAMD_LOG_LEVEL=debug\n' \
 		> /etc/systemd/system/vramd.service.d/lab.conf
 	systemctl daemon-reload
-	[ $# -eq 0 ] || printf '%s\n' "$1" > /etc/vramd/vramd.conf
 	systemctl start vramd.service
 }
 
@@ -145,7 +144,7 @@ protected() {
 unprotected() {
 	local region
 	for region in $REGION0 $REGION1; do
-		value "$1" dmem.low $region
+		value "$1" dmem.low "$region"
 		case $VALUE in '' | 0) ;; *) return 1;; esac
 	done
 }
@@ -157,9 +156,9 @@ no_low_at_all() { ! grep -rqs ' [1-9]' "$CGROUP"/user.slice --include=dmem.low; 
 within() {
 	local text=$1 prepare=$2 condition=$3 try start ms best=''
 	for try in 1 2 3; do
-		$prepare
+		$prepare # with its arguments
 		start=${EPOCHREALTIME/./}
-		if ! wait_until 10 $condition; then
+		if ! wait_until 10 "$condition"; then
 			show_state
 			fail "$text: not right within 10 s"
 		fi
@@ -182,7 +181,6 @@ show_state() {
 finish() {
 	local status=$?
 	[ $status -eq 0 ] || show_state
-	kill $(jobs -p) 2> /dev/null || true
 	exit $status
 }
 trap finish EXIT
