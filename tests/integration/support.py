@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import unittest
 
@@ -16,7 +17,7 @@ from gi.repository import GLib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
 import sandbox  # noqa: E402
-from sandbox import BUS_NAME, BUS_PATH, MANAGER, Source, wait_for  # noqa: E402
+from sandbox import BUS_NAME, BUS_PATH, MANAGER, Source, wait_for  # noqa: E402,F401
 
 BUILD = os.environ['VRAMD_BUILD']
 R1, R2 = sandbox.REGIONS
@@ -202,7 +203,8 @@ class Case(unittest.TestCase):
         return self.box.get(name, self.bus)
 
     def game_property(self, path, name):
-        return self.bus.get_object(BUS_NAME, path, introspect=False).Get(BUS_NAME + '.Game', name, dbus_interface=PROPERTIES)
+        game = self.bus.get_object(BUS_NAME, path, introspect=False)
+        return game.Get(BUS_NAME + '.Game', name, dbus_interface=PROPERTIES)
 
     def source(self, name='gamescope', uid=1000):
         return self.keep(Source(self.box, name, uid))
@@ -298,6 +300,12 @@ class Case(unittest.TestCase):
             for name, default in DEFAULTS.items():
                 if group != '/':
                     self.assertEqual(set(self.table(group, name).values()) - {default}, set(), f'{group} {name}')
+
+
+def is_sanitized():
+    """Built with a sanitizer, which has memory and checks of its own."""
+    symbols = subprocess.run(['nm', '-D', f'{BUILD}/daemon/vramd'], capture_output=True, text=True, check=True)
+    return '__asan_' in symbols.stdout
 
 
 def status_of(pid):

@@ -11,7 +11,8 @@ from support import BUILD, C1, FAST, FRONT1, R1, Case, main, wait_for
 
 
 def vramd(*args, timeout=5):
-    return subprocess.run([f'{BUILD}/daemon/vramd', *args], capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run([f'{BUILD}/daemon/vramd', *args], capture_output=True, text=True, timeout=timeout,
+                          check=False)
 
 
 class Options(unittest.TestCase):
@@ -88,7 +89,8 @@ class DryRun(Case):
         source.report(game, compositor=compositor)
         line = f'would write: {game.group} {R1} dmem.low 0 -> {FRONT1} (the game in front)'
         wait_for(lambda: line in self.log(), 'the game')
-        self.assertIn(f'would write: {compositor.group} {R1} dmem.min 0 -> {C1 // 32} (floor of the compositor)', self.log())
+        self.assertIn(f'would write: {compositor.group} {R1} dmem.min 0 -> {C1 // 32} (floor of the compositor)',
+                      self.log())
         self.assertIn(f'would write: /user.slice {R1} dmem.low 0 -> {FRONT1 + C1 // 32} (sum of', self.log())
         source.report(None, compositor=compositor)
         wait_for(lambda: f'would write: {game.group} {R1} dmem.low {FRONT1} -> 0 (put back)' in self.log(), 'put back')

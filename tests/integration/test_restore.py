@@ -5,7 +5,7 @@ import os
 import pathlib
 import signal
 
-from support import FAST, FRONT1, MIB, R1, USER, Case, main
+from support import FAST, FRONT1, MIB, R1, R2, USER, Case, main
 
 APP = USER.format(uid=1000) + '/app.slice'
 
@@ -86,11 +86,15 @@ class Restore(Case):
             self.box.write(group, 'cgroup.subtree_control', '-dmem')
 
     def check_stranger_stays(self, end):
-        game, _ = self.protect()
+        game, source = self.box.process(self.box.unit('plain.scope')), self.source()
+        source.report(game)
+        self.wait_low(game, FRONT1)
         self.box.stop(signal.SIGKILL)
+        source.close()
         self.box.write(game.group, 'dmem.low', f'{R1} {77 * MIB}')
         end()
         self.assertEqual(self.low(game), 77 * MIB)
+        self.assertEqual(self.low(game, R2), 0)
         self.assertEqual(self.low(APP), 0)
         self.box.write(game.group, 'dmem.low', f'{R1} 0')
         # dmem stays on above a value that is not ours; with it gone nobody needs it.
@@ -100,6 +104,9 @@ class Restore(Case):
 
     def test_a_strangers_value_stays_at_restore(self):
         self.check_stranger_stays(self.box.restore)
+
+    def test_a_strangers_value_stays_at_the_next_start(self):
+        self.check_stranger_stays(lambda: (self.start(), self.settle(), self.box.stop()))
 
     def owner(self, group, name='dmem.low'):
         st = (self.box.cgroup / group.strip('/') / name).stat()
