@@ -3,7 +3,6 @@
  * (CGROUPEMU=, the program) for what the kernel answers; and, in a mount namespace of our own where
  * /proc/self/mounts names them, both a directory and the real cgroup2 hierarchy for libcgroup. */
 #include <fcntl.h>
-#include <ftw.h>
 #include <libcgroup.h>
 #include <limits.h>
 #include <sched.h>
@@ -18,6 +17,7 @@
 #include <cmocka.h>
 
 #include "cgroup.h"
+#include "remove-tree.h"
 
 #define R0 "drm/0000:03:00.0/vram0"
 #define R1 "drm/0000:0c:00.0/vram0"
@@ -145,12 +145,6 @@ static Tree *need_emulator(void **state)
 	return *state;
 }
 
-static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int type,
-		      _unused_ struct FTW *ftw)
-{
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
 	Tree *t = *state;
@@ -162,7 +156,7 @@ static int teardown(void **state)
 		(void)kill(t->emulator, SIGTERM);
 		(void)waitpid(t->emulator, NULL, 0);
 	}
-	(void)nftw(t->root, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	remove_tree(t->root);
 	free(t);
 	return 0;
 }
@@ -501,7 +495,7 @@ static int remove_next(const char *path, void *userdata)
 	const Tree *t = userdata;
 
 	if (streq(path, "/user.slice/a.scope"))
-		(void)nftw(in_tree(t, "user.slice/a.scope"), remove_one, 16, FTW_DEPTH | FTW_PHYS);
+		remove_tree(in_tree(t, "user.slice/a.scope"));
 	return streq(path, "/user.slice/a.scope/inner") ? -EBADE : 0;
 }
 

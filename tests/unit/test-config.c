@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "config.h"
+#include "remove-tree.h"
 
 /* --- Helpers --------------------------------------------------------------------------------- */
 
@@ -491,12 +492,9 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	auto_free char *command = NULL;
-
 	(void)state;
-	if (asprintf(&command, "rm -rf '%s'", root) < 0)
-		return -1;
-	return system(command);
+	remove_tree(root);
+	return 0;
 }
 
 static const char *in_root(const char *path)

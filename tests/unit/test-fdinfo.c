@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +7,7 @@
 #include <cmocka.h>
 
 #include "fdinfo.h"
+#include "remove-tree.h"
 
 #define PDEV "0000:03:00.0"
 #define HEAD(driver, id) "pos:\t0\nflags:\t02100002\ndrm-driver:\t" driver "\n" \
@@ -116,12 +116,6 @@ static void test_many_regions(_unused_ void **state)
 	assert_int_equal(sum.vram, 16);
 }
 
-static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int type,
-		      _unused_ struct FTW *ftw)
-{
-	return remove(path);
-}
-
 static void put(const char *root, unsigned pid, unsigned fd, const char *text)
 {
 	char path[128];
@@ -169,7 +163,7 @@ static void test_sum(_unused_ void **state)
 	assert_int_equal(sum.other, 7);
 	assert_int_equal(fdinfo_sum(&roots, NULL, 0, NULL, &sum), 0);
 	assert_int_equal(sum.vram, 0);
-	(void)nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_tree(root);
 }
 
 static void test_own_process(_unused_ void **state)

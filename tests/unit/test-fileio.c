@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +8,7 @@
 #include <cmocka.h>
 
 #include "fileio.h"
+#include "remove-tree.h"
 
 /* Each test has a fresh directory, open in *state. */
 typedef struct Dir {
@@ -30,18 +30,12 @@ static int setup(void **state)
 	return d->fd < 0 ? -1 : 0;
 }
 
-static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int type,
-		      _unused_ struct FTW *ftw)
-{
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
 	Dir *d = *state;
 
 	close_fd(d->fd);
-	(void)nftw(d->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_tree(d->path);
 	free(d);
 	return 0;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include <cmocka.h>
 
 #include "identify.h"
+#include "remove-tree.h"
 
 /* A block of NUL-terminated strings, as /proc has them. */
 #define BLOCK(s) (s "\0"), sizeof(s "\0") - 1
@@ -158,18 +158,12 @@ static int setup(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st _unused_, int type _unused_,
-		      struct FTW *ftw _unused_)
-{
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
 	Fixture *f = *state;
 
 	(void)close_fd(f->process.pidfd);
-	(void)nftw(f->proc, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_tree(f->proc);
 	free(f);
 	return 0;
 }

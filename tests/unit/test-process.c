@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +11,7 @@
 #include <cmocka.h>
 
 #include "process.h"
+#include "remove-tree.h"
 
 static const Roots real = { .proc = (char *)"/proc" };
 
@@ -52,19 +52,13 @@ static void reap(Fixture *f)
 	f->pid = 0;
 }
 
-static int remove_one(const char *path, _unused_ const struct stat *st, _unused_ int type,
-		      _unused_ struct FTW *ftw)
-{
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
 	Fixture *f = *state;
 
 	reap(f);
 	close_fd(f->pidfd);
-	(void)nftw(f->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_tree(f->root);
 	free(f);
 	return 0;
 }

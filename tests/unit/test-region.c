@@ -3,7 +3,6 @@
  * place of the shared libraries' ones for everything that is linked into it. */
 #include <amdgpu_drm.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include <cmocka.h>
 
 #include "region.h"
+#include "remove-tree.h"
 
 /* --- A machine -------------------------------------------------------------------------------- */
 
@@ -278,18 +278,12 @@ static int setup(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st _unused_, int type _unused_,
-		      struct FTW *ftw _unused_)
-{
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
 	Fixture *f = *state;
 
 	(void)close_fd(f->h.root_fd);
-	(void)nftw(f->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_tree(f->root);
 	free(f);
 	return n_listed; /* all given back */
 }

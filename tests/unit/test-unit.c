@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
-#include <ftw.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,6 +11,7 @@
 #include <cmocka.h>
 
 #include "unit.h"
+#include "remove-tree.h"
 
 /* --- Paths ------------------------------------------------------------------------------------ */
 
@@ -309,12 +309,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st _unused_, int type _unused_,
-		      struct FTW *ftw _unused_)
-{
-	return remove(path);
-}
-
 static int teardown(void **state)
 {
 	Fixture *f = *state;
@@ -322,7 +316,7 @@ static int teardown(void **state)
 	unit_monitor_free(f->monitor);
 	sd_event_unref(f->event);
 	(void)close_fd(f->h.root_fd);
-	(void)nftw(f->root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_tree(f->root);
 	while (f->n_news > 0)
 		free(f->news[--f->n_news]);
 	free(f);
@@ -713,12 +707,14 @@ static void reload(Fixture *f, bool active)
 				       active) >= 0);
 }
 
-static void wait_news(Fixture *f)
+/* Waits for the news that systemd reloaded, and that it is the only one. */
+static void expect_reloaded(Fixture *f)
 {
 	unsigned n = 0;
 
 	while (f->n_news == 0 && n++ < 50)
 		assert_true(sd_event_run(f->event, USEC_PER_SEC / 10) >= 0);
+	EXPECT(f, "!");
 }
 
 static void test_reload(void **state)
@@ -734,8 +730,7 @@ static void test_reload(void **state)
 	settle(f);
 	EXPECT_NOTHING(f);
 	reload(f, false);
-	wait_news(f);
-	EXPECT(f, "!");
+	expect_reloaded(f);
 	assert_int_equal(unit_monitor_has_device_memory(f->monitor), 0);
 }
 
@@ -751,15 +746,13 @@ static void test_owner(void **state)
 	EXPECT_NOTHING(f);
 	appear(f);
 	run_until(f, &f->n_subscribed, 1);
-	wait_news(f);
-	EXPECT(f, "!");
+	expect_reloaded(f);
 	assert_true(sd_bus_release_name(f->systemd, SYSTEMD) >= 0);
 	assert_true(sd_bus_add_object_vtable(f->systemd, NULL, OBJECTS "/unit/_2d_2eslice",
 					     SYSTEMD ".Slice", slice_vtable, NULL) >= 0);
 	appear(f);
 	run_until(f, &f->n_subscribed, 2);
-	wait_news(f);
-	EXPECT(f, "!");
+	expect_reloaded(f);
 	settle(f);
 	assert_int_equal(unit_monitor_has_device_memory(f->monitor), 1);
 }
