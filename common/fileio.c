@@ -57,6 +57,31 @@ int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *r
 	return 0;
 }
 
+int read_head_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size)
+{
+	auto_free char *buf = malloc(max + 1);
+	auto_close int fd = -EBADF;
+	char *fit;
+	int n;
+
+	if (!buf)
+		return -ENOMEM;
+	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	n = read_all(fd, buf, max);
+	if (n < 0)
+		return n;
+	buf[n] = '\0';
+	fit = realloc(buf, (size_t)n + 1);
+	if (fit)
+		buf = fit;
+	*ret = TAKE_PTR(buf);
+	if (ret_size)
+		*ret_size = (size_t)n;
+	return 0;
+}
+
 static int write_full(int fd, const char *data, size_t size)
 {
 	while (size > 0) {
@@ -72,13 +97,13 @@ static int write_full(int fd, const char *data, size_t size)
 	return 0;
 }
 
-int write_once_at(int dir_fd, const char *name, const char *text)
+int write_once_at(int dir_fd, const char *name, const char *text, int flags)
 {
 	auto_close int fd = -EBADF;
 	size_t size = strlen(text);
 	ssize_t k;
 
-	fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
+	fd = openat(dir_fd, name, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | flags);
 	if (fd < 0)
 		return -errno;
 	do

@@ -19,9 +19,13 @@ typedef struct Roots {
  * ret_size may be NULL. The caller frees. */
 int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size);
 
-/* Writes text with one write(2) to an existing file; neither created nor truncated. For cgroupfs and
- * procfs, where each write is one command. -EIO on a short write. */
-int write_once_at(int dir_fd, const char *name, const char *text);
+/* The same of a file of any length, where the first max bytes are enough. */
+int read_head_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size);
+
+/* Writes text with one write(2) to an existing file; neither created nor truncated. For cgroupfs
+ * and procfs, where each write is one command. flags: more of them for open(2). -EIO on a short
+ * write. */
+int write_once_at(int dir_fd, const char *name, const char *text, int flags);
 
 /* Replaces a file atomically: written beside it, then renamed over it. */
 int write_atomic_at(int dir_fd, const char *name, const char *data, size_t size, mode_t mode);

@@ -298,24 +298,6 @@ int cgroup_has_dmem_children(const Cgroup *g)
 
 /* --- Writing --------------------------------------------------------------------------------- */
 
-/* Unlike write_once_at() with flags for open(2). The kernel takes a limit whole or not at all. */
-static int write_control(const Cgroup *g, const char *file, const char *text, int flags)
-{
-	auto_close int fd = -EBADF;
-	size_t size = strlen(text);
-	ssize_t k;
-
-	fd = openat(g->dir_fd, file, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | flags);
-	if (fd < 0)
-		return -errno;
-	do
-		k = write(fd, text, size);
-	while (k < 0 && errno == EINTR);
-	if (k < 0)
-		return -errno;
-	return (size_t)k == size ? 0 : -EIO;
-}
-
 int cgroup_set_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t value)
 {
 	const char *file = dmem_limit_to_file(limit);
@@ -327,7 +309,7 @@ int cgroup_set_limit(const Cgroup *g, DmemLimit limit, const char *region, uint6
 	if (r < 0)
 		return r;
 	/* Since 7.3 a lowered dmem.max evicts before write(2) returns, unless with O_NONBLOCK. */
-	r = check_gone(g, write_control(g, file, line, limit == DMEM_MAX ? O_NONBLOCK : 0));
+	r = check_gone(g, write_once_at(g->dir_fd, file, line, limit == DMEM_MAX ? O_NONBLOCK : 0));
 	if (r < 0 && r != -EINVAL)
 		return r;
 	q = cgroup_get_limit(g, limit, region, &now);
@@ -343,7 +325,7 @@ int cgroup_set_dmem_children(const Cgroup *g, bool enable)
 	int r;
 
 	/* ENOENT also means that the group itself has no dmem to hand down. */
-	r = write_control(g, "cgroup.subtree_control", enable ? "+dmem" : "-dmem", 0);
+	r = write_once_at(g->dir_fd, "cgroup.subtree_control", enable ? "+dmem" : "-dmem", 0);
 	return check_gone(g, r);
 }
 

@@ -203,39 +203,6 @@ static int open_proc(const Roots *roots, pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The first bytes of a file that may be of any length, NUL-terminated. */
-static int read_head(int dir_fd, const char *name, char **ret, size_t *ret_size)
-{
-	auto_free char *buf = malloc(BLOCK_MAX + 1);
-	auto_close int fd = -EBADF;
-	size_t n = 0;
-	char *fit;
-
-	if (!buf)
-		return -ENOMEM;
-	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
-	while (n < BLOCK_MAX) {
-		ssize_t k = read(fd, buf + n, BLOCK_MAX - n);
-
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -errno;
-		if (k == 0)
-			break;
-		n += (size_t)k;
-	}
-	buf[n] = '\0';
-	fit = realloc(buf, n + 1);
-	if (fit)
-		buf = fit;
-	*ret = TAKE_PTR(buf);
-	*ret_size = n;
-	return 0;
-}
-
 typedef struct Stat {
 	char comm[64];
 	pid_t parent;
@@ -294,7 +261,7 @@ static int find_reaper(const Roots *roots, const Process *p, uint32_t *ret_appid
 		if (r < 0)
 			return r;
 		if (streq(s.comm, "reaper") && is_of_user(fd, p->uid)) {
-			r = read_head(fd, "cmdline", &cmdline, &size);
+			r = read_head_at(fd, "cmdline", BLOCK_MAX, &cmdline, &size);
 			if (r >= 0)
 				r = game_parse_reaper(cmdline, size, ret_appid);
 			if (r != 0)
@@ -313,7 +280,7 @@ static int read_environ(int proc_fd, const Process *p, GameIdentity *ret)
 
 	if (!is_of_user(proc_fd, p->uid))
 		return 0;
-	r = read_head(proc_fd, "environ", &block, &size);
+	r = read_head_at(proc_fd, "environ", BLOCK_MAX, &block, &size);
 	return r < 0 ? r : game_parse_environ(block, size, ret);
 }
 
@@ -379,7 +346,7 @@ static int read_program(int proc_fd, char **ret)
 
 	r = read_stat(proc_fd, &s);
 	if (r >= 0)
-		r = read_head(proc_fd, "cmdline", &cmdline, &size);
+		r = read_head_at(proc_fd, "cmdline", BLOCK_MAX, &cmdline, &size);
 	if (r < 0)
 		return r;
 	name = find_windows_program(cmdline, size);

@@ -87,6 +87,26 @@ static void test_read_errors(void **state)
 	free(text);
 }
 
+static void test_read_head(void **state)
+{
+	const Dir *d = *state;
+	char *text = NULL;
+	size_t size;
+
+	put(d, "f", "a\0bc", 4);
+	for (size_t max = 0; max <= 5; max++) {
+		assert_int_equal(read_head_at(d->fd, "f", max, &text, &size), 0);
+		assert_int_equal(size, MIN(max, 4));
+		assert_memory_equal(text, "a\0bc", size);
+		assert_int_equal(text[size], '\0');
+		free(text);
+	}
+	text = NULL;
+	assert_int_equal(read_head_at(d->fd, "none", 10, &text, &size), -ENOENT);
+	assert_int_equal(read_head_at(d->fd, ".", 10, &text, &size), -EISDIR);
+	assert_null(text);
+}
+
 static void assert_content(const Dir *d, const char *name, const char *expected)
 {
 	auto_free char *text = NULL;
@@ -100,15 +120,15 @@ static void test_write_once(void **state)
 	const Dir *d = *state;
 
 	/* Neither made nor cut to size: that would be another command to the kernel. */
-	assert_int_equal(write_once_at(d->fd, "f", "new"), -ENOENT);
+	assert_int_equal(write_once_at(d->fd, "f", "new", 0), -ENOENT);
 	put(d, "f", "longer", 6);
-	assert_int_equal(write_once_at(d->fd, "f", "new"), 0);
+	assert_int_equal(write_once_at(d->fd, "f", "new", 0), 0);
 	assert_content(d, "f", "newger");
 	assert_int_equal(symlinkat("f", d->fd, "link"), 0);
-	assert_int_equal(write_once_at(d->fd, "link", "x"), -ELOOP);
+	assert_int_equal(write_once_at(d->fd, "link", "x", 0), -ELOOP);
 	assert_content(d, "f", "newger");
-	assert_int_equal(write_once_at(d->fd, ".", "x"), -EISDIR);
-	assert_int_equal(write_once_at(AT_FDCWD, "/dev/full", "x"), -ENOSPC);
+	assert_int_equal(write_once_at(d->fd, ".", "x", 0), -EISDIR);
+	assert_int_equal(write_once_at(AT_FDCWD, "/dev/full", "x", 0), -ENOSPC);
 }
 
 static void test_write_atomic(void **state)
@@ -148,6 +168,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_read_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_read_head, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_write_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_write_atomic, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_write_atomic_errors, setup, teardown),

@@ -261,7 +261,7 @@ static void drop(Fixture *f, const char *path)
 
 static void put(Fixture *f, const char *file)
 {
-	assert_int_equal(write_once_at(f->h.root_fd, file + 1, "1"), 0);
+	assert_int_equal(write_once_at(f->h.root_fd, file + 1, "1", 0), 0);
 }
 
 /* Takes every event there is; then what was told must be these lines in this order. The loop must
