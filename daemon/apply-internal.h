@@ -45,6 +45,7 @@ struct Apply {
 	void *userdata;
 	Ownership ownership;
 	unsigned reassert_limit;
+	char **charged;          /* paths; NULL: none */
 	bool chown_refused;      /* without CAP_CHOWN exclusive is the same as share */
 
 	ApplyGroup **groups;     /* by path, so parents come first */

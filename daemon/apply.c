@@ -232,6 +232,18 @@ static int round_add_ancestors(Round *round, const char *path)
 	}
 }
 
+static int round_add_charged(Round *round, const char *path)
+{
+	ApplyGroup *g;
+	int r;
+
+	r = apply_group_get(round->apply, path, &g);
+	if (r < 0 || g->inner)
+		return r;
+	g->planned = g->inner = true;
+	return round_add_ancestors(round, path);
+}
+
 static int round_add_groups(Round *round)
 {
 	Apply *a = round->apply;
@@ -256,6 +268,11 @@ static int round_add_groups(Round *round)
 			return r;
 		g->planned = true;
 		g->plan = pg;
+	}
+	for (char **path = a->charged; path && *path; path++) {
+		r = round_add_charged(round, *path);
+		if (r < 0)
+			return r;
 	}
 	for (size_t i = 0; i < a->journal.n; i++) {
 		if (a->journal.records[i]->kind == RECORD_DMEM)
@@ -630,6 +647,7 @@ Apply *apply_free(Apply *a)
 		return NULL;
 	apply_groups_free(a);
 	journal_done(&a->journal);
+	strv_free(a->charged);
 	sd_event_source_disable_unref(a->nested);
 	sd_event_unref(a->event);
 	free(a);
@@ -643,6 +661,12 @@ void apply_set_ownership(Apply *a, Ownership ownership, unsigned reassert_limit)
 	a->chown_refused = false;
 	for (size_t i = 0; i < a->n_groups; i++)
 		a->groups[i]->owner_checked = false;
+}
+
+void apply_set_charged(Apply *a, char **paths)
+{
+	strv_free(a->charged);
+	a->charged = paths;
 }
 
 int apply_get(const Apply *a, const char *path, const char *region, DmemLimit limit, uint64_t *ret)

@@ -47,6 +47,10 @@ void apply_set_ownership(Apply *a, Ownership ownership, unsigned reassert_limit)
  * JOURNAL_RECORDS_MAX values. When the journal cannot be written nothing else is either. */
 int apply_plan(Apply *a, const Plan *plan);
 
+/* Inner groups whose children's memory is to be charged to each of them: every plan switches dmem on in and above
+ * these, whether or not it claims anything there. Takes paths (NULL-terminated) over. */
+void apply_set_charged(Apply *a, char **paths);
+
 /* What was read or written before is not trusted any more: the next plan reads everything again. After
  * sleep, and when systemd reloaded. */
 void apply_distrust(Apply *a);

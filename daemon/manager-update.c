@@ -301,6 +301,48 @@ static int build_world(Builder *b, World *ret, Game **front, const FocusReport *
 	return 0;
 }
 
+/* --- Whose memory is charged to whom ------------------------------------------------------------ */
+
+static int add_charged_slices(uid_t uid, char **paths, size_t *n)
+{
+	static const char *const slices[] = { "app.slice", "session.slice" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(slices); i++) {
+		if (asprintf(&paths[*n], "/user.slice/user-%u.slice/user@%u.service/%s", (unsigned)uid, (unsigned)uid,
+			     slices[i]) < 0) {
+			paths[*n] = NULL;
+			return -ENOMEM;
+		}
+		(*n)++;
+	}
+	return 0;
+}
+
+/* Compositor and launcher open the GPU long before a game is in front. What a program takes while dmem is off
+ * above its unit stays charged to a group further up, where no floor and no share of the unit's reaches it. */
+static int set_charged(Manager *m)
+{
+	auto_strv char **paths = calloc(2 * m->n_users + m->n_units + 1, sizeof(*paths));
+	size_t n = 0;
+	int r = paths ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < m->n_users && m->config->enabled && r >= 0; i++)
+		if (m->users[i].active && config_user_allowed(m->config, m->users[i].uid))
+			r = add_charged_slices(m->users[i].uid, paths, &n);
+	for (size_t i = 0; i < m->n_units && m->config->enabled && r >= 0; i++) {
+		const KnownUnit *u = &m->units[i];
+
+		if (u->uid != UNIT_UID_NONE &&
+		    !(manager_user_active(m, u->uid) && config_user_allowed(m->config, u->uid)))
+			continue;
+		r = cgroup_path_parent(u->path, &paths[n]);
+		n += r >= 0;
+	}
+	if (r >= 0)
+		apply_set_charged(m->apply, TAKE_PTR(paths));
+	return r;
+}
+
 /* --- What was decided --------------------------------------------------------------------------- */
 
 static bool is_protected(const Manager *m, const Game *g)
@@ -385,7 +427,9 @@ int manager_update(Manager *m, const char *reason)
 	r = build_world(&b, &world, &front, &report, &source);
 	if (r < 0)
 		return r;
-	r = policy_decide(&world, m->config, &plan);
+	r = set_charged(m);
+	if (r >= 0)
+		r = policy_decide(&world, m->config, &plan);
 	if (r < 0)
 		return r;
 	plan_done(&m->plan);
