@@ -9,7 +9,7 @@ import time
 
 import dbus
 
-from support import BUS_NAME, BUS_PATH, FRONT1, MANAGER, Case, error_of, main, pidfds, wait_for
+from support import BUS_NAME, BUS_PATH, FRONT1, MANAGER, USER, Case, error_of, main, pidfds, wait_for
 
 FD = dbus.types.UnixFd
 
@@ -99,8 +99,8 @@ class Types(Case):
         self.refuses('InvalidArgs', lambda: self.report(source='x', running=dbus.Array([FD(r)], signature='h')))
 
     def test_process_in_no_unit(self):
-        for group in ('/', '/init.scope', '/user.slice', '/user.slice/user-1000.slice/user@1000.service/init.scope',
-                      '/user.slice/user-1000.slice/user@1000.service'):
+        self.box.mkdir('/odd')
+        for group in ('/', '/init.scope', USER.format(uid=1000) + '/init.scope', '/odd'):
             process = self.box.process(group)
             with self.subTest(group):
                 self.refuses('NoUnit', lambda: self.report(source='x', game=pidfds(process)[0]), text='game')

@@ -69,12 +69,14 @@ class Restore(Case):
         self.check_defaults()
 
     def test_what_somebody_set_before_comes_back(self):
+        self.box.stop()
         game = self.box.process(self.box.unit('plain.scope'))
         for group in ('/', '/user.slice', '/user.slice/user-1000.slice', USER.format(uid=1000), APP):
             self.box.write(group, 'cgroup.subtree_control', '+dmem')
         self.box.write(game.group, 'dmem.low', f'{R1} {123 * MIB}')
         self.box.write(game.group, 'dmem.max', f'{R1} {7000 * MIB}')
         tree = self.box.tree()
+        self.start()
         self.source().report(game)
         self.wait_low(game, FRONT1)
         self.assertEqual(self.max(game), 7000 * MIB)
