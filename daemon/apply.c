@@ -366,6 +366,7 @@ static int value_claim(Round *round, ApplyGroup *g, const char *region, DmemLimi
 		record->ours_before = before;
 		j->dirty = true;
 	}
+	record->held = now == want;
 	record->known = now == want && (g->watch || round->apply->dry_run);
 	return now == want ? 0 : round_add_change(round, g, record, now, want, false);
 }
@@ -505,8 +506,10 @@ static void round_write(Round *round, Change *c)
 	int r;
 
 	r = apply_write(g, c->record, c->from, c->to);
-	if (r >= 0)
+	if (r >= 0) {
+		c->record->held = true;
 		c->record->known = g->watch || a->dry_run;
+	}
 	if (r >= 0 ? c->put_back : r == -ENXIO)
 		journal_remove(&a->journal, TAKE_PTR(c->record));
 	else
@@ -673,7 +676,7 @@ int apply_get(const Apply *a, const char *path, const char *region, DmemLimit li
 {
 	const Record *record = journal_find(&a->journal, RECORD_VALUE, path, region, limit);
 
-	if (!record || record->yielded)
+	if (!record || record->yielded || !record->held)
 		return -ENOENT;
 	*ret = record->ours;
 	return 0;

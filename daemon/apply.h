@@ -60,7 +60,8 @@ void apply_distrust(Apply *a);
  * memory charged: taking it away would lose both. That is no error. */
 int apply_restore(Apply *a);
 
-/* What is written now: our value of one group, or -ENOENT (also when a stranger has won it). */
+/* What holds now: our value of one group, or -ENOENT (also when a stranger has won it, or it could not be
+ * written). */
 int apply_get(const Apply *a, const char *path, const char *region, DmemLimit limit, uint64_t *ret);
 
 /* Calls back for every value that is ours now, parents first. */

@@ -27,14 +27,10 @@ int bus_append_sizes(sd_bus_message *m, const Regions *regions, const uint64_t *
 
 void bus_game_limits(const Manager *m, const Game *g, DmemLimit limit, uint64_t *values)
 {
-	const PlanGroup *p = plan_find(&m->plan, g->unit.cgroup);
-
-	for (size_t i = 0; i < m->regions.n; i++) {
-		values[i] = UINT64_MAX;
-		for (size_t k = 0; p && k < m->plan.n_regions; k++)
-			if (streq(m->plan.regions[k], m->regions.items[i].name) && p->limits[k].value[limit] > 0)
-				values[i] = p->limits[k].value[limit];
-	}
+	for (size_t i = 0; i < m->regions.n; i++)
+		if (apply_get(m->apply, g->unit.cgroup, m->regions.items[i].name, limit, &values[i]) < 0 ||
+		    values[i] == 0)
+			values[i] = UINT64_MAX;
 }
 
 int bus_game_usage(const Manager *m, const Game *g, const char *file, uint64_t *values)
@@ -62,8 +58,9 @@ int bus_game_spilled(Manager *m, const Game *g, uint64_t *values)
 	for (size_t i = 0; i < m->regions.n; i++)
 		values[i] = UINT64_MAX;
 	r = cgroup_procs(&m->hierarchy, g->unit.cgroup, &pids, &n);
+	/* Gone, or made unreadable by its owner: one game must not hide the others. */
 	if (r < 0)
-		return cgroup_is_gone(r) ? 0 : r;
+		return r == -ENOMEM ? r : 0;
 	for (size_t i = 0; i < m->regions.n; i++) {
 		const Region *region = &m->regions.items[i];
 		FdinfoSum sum;
@@ -125,8 +122,8 @@ static int get_sizes(sd_bus *bus _unused_, const char *path _unused_, const char
 
 static const sd_bus_vtable game_vtable[] = {
 	SD_BUS_VTABLE_START(0),
-	SD_BUS_PROPERTY("AppID", "u", get_property, 0, SD_BUS_VTABLE_PROPERTY_CONST),
-	SD_BUS_PROPERTY("Name", "s", get_property, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("AppID", "u", get_property, 0, 0),
+	SD_BUS_PROPERTY("Name", "s", get_property, 0, 0),
 	SD_BUS_PROPERTY("Unit", "s", get_property, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("ControlGroup", "s", get_property, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("User", "u", get_property, 0, SD_BUS_VTABLE_PROPERTY_CONST),

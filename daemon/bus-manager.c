@@ -59,15 +59,20 @@ static bool owns_report(uid_t uid, const FocusReport *report)
 
 /* Whose session a report is about: that of the processes it names; with none, the one that this client
  * spoke of before. */
-static uid_t report_uid(Client *client, const FocusReport *report)
+static uid_t report_uid(const Client *client, const FocusReport *report)
 {
 	if (report->game)
-		client->about = report->game->uid;
-	else if (report->compositor)
-		client->about = report->compositor->uid;
-	else if (report->n_running > 0)
-		client->about = report->running[0]->uid;
-	return client->about;
+		return report->game->uid;
+	if (report->compositor)
+		return report->compositor->uid;
+	return report->n_running > 0 ? report->running[0]->uid : client->about;
+}
+
+static bool may_report(const Client *client, const FocusReport *report)
+{
+	if (client->uid == 0 || client->may_report)
+		return true;
+	return report_uid(client, report) == client->uid && owns_report(client->uid, report);
 }
 
 static int finish_report(Manager *m, sd_bus_message *message, Client *client, FocusReport *report,
@@ -75,9 +80,11 @@ static int finish_report(Manager *m, sd_bus_message *message, Client *client, Fo
 {
 	int r;
 
-	r = manager_report(m, report_uid(client, report), report);
+	client->about = report_uid(client, report);
+	r = manager_report(m, client->about, report);
 	if (r < 0)
 		return bus_process_error(error, r, "game");
+	manager_flush_update(m);
 	return sd_bus_reply_method_return(message, NULL);
 }
 
@@ -92,8 +99,8 @@ static int reply_denied(sd_bus_message *message, int verdict, const char *action
 					  action);
 }
 
-/* Answers a call from outside of sd-bus's own dispatch. */
-static void reply_error(sd_bus_message *message, int r, sd_bus_error *error)
+/* Answers a call that failed, from outside of sd-bus's own dispatch. */
+static void reply_if_error(sd_bus_message *message, int r, sd_bus_error *error)
 {
 	if (r < 0 && !sd_bus_error_is_set(error))
 		(void)sd_bus_error_set_errno(error, r);
@@ -123,7 +130,7 @@ static void on_report_verdict(sd_bus_message *message, int verdict, void *userda
 		client->may_report = true;
 		r = finish_report(m, message, client, TAKE_PTR(report), &error);
 	}
-	reply_error(message, r, &error);
+	reply_if_error(message, r, &error);
 }
 
 static int method_report_focus(sd_bus_message *message, void *userdata, sd_bus_error *error)
@@ -142,8 +149,8 @@ static int method_report_focus(sd_bus_message *message, void *userdata, sd_bus_e
 	r = manager_get_client(m, message, &client);
 	if (r < 0)
 		return bus_process_error(error, r, "sender");
-	if (client->uid != 0 && !client->may_report && !owns_report(client->uid, report)) {
-		r = polkit_check(m->polkit, message, VRAMD_ACTION_SET_FOCUS, on_report_verdict, m);
+	if (!may_report(client, report)) {
+		r = polkit_check(m->polkit, message, client->uid, VRAMD_ACTION_SET_FOCUS, on_report_verdict, m);
 		return r < 0 ? bus_process_error(error, r, "sender") : 1;
 	}
 	return finish_report(m, message, client, TAKE_PTR(report), error);
@@ -168,15 +175,14 @@ static int method_withdraw(sd_bus_message *message, void *userdata, sd_bus_error
 /* --- Hold ------------------------------------------------------------------------------------- */
 
 typedef struct HoldCall {
+	const Client *client;
 	Process *process;
-	const char *who, *why;
-	uid_t uid;
-	pid_t pid;
+	const char *who, *why; /* of the message */
 } HoldCall;
 
 static int read_hold(Manager *m, sd_bus_message *message, HoldCall *ret, sd_bus_error *error)
 {
-	_cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
+	Client *client;
 	int fd, r;
 
 	r = sd_bus_message_read(message, "hss", &fd, &ret->who, &ret->why);
@@ -190,14 +196,10 @@ static int read_hold(Manager *m, sd_bus_message *message, HoldCall *ret, sd_bus_
 		r = sd_bus_message_skip(message, "a{sv}");
 	if (r < 0)
 		return r;
-	r = sd_bus_query_sender_creds(message, SD_BUS_CREDS_EUID | SD_BUS_CREDS_PID, &creds);
+	r = manager_get_client(m, message, &client);
 	if (r < 0)
-		return r;
-	r = sd_bus_creds_get_euid(creds, &ret->uid);
-	if (r < 0)
-		return r;
-	if (sd_bus_creds_get_pid(creds, &ret->pid) < 0)
-		ret->pid = 0;
+		return bus_process_error(error, r, "sender");
+	ret->client = client;
 	r = manager_get_process(m, fd, &ret->process);
 	return r < 0 ? bus_process_error(error, r, "pidfd") : 0;
 }
@@ -207,13 +209,14 @@ static int finish_hold(Manager *m, sd_bus_message *message, const HoldCall *call
 	auto_close int fd = -EBADF;
 	int r;
 
-	r = manager_hold(m, call->uid, call->pid, call->who, call->why, call->process, &fd);
+	r = manager_hold(m, call->client->uid, call->client->pid, call->who, call->why, call->process, &fd);
 	if (r == -EDQUOT)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
 					 "At most %d holds a user and %d in all", VRAMD_HOLDS_PER_UID,
 					 VRAMD_HOLDS_TOTAL);
 	if (r < 0)
 		return bus_process_error(error, r, "pidfd");
+	manager_flush_update(m);
 	return sd_bus_reply_method_return(message, "h", fd);
 }
 
@@ -234,7 +237,7 @@ static void on_hold_verdict(sd_bus_message *message, int verdict, void *userdata
 	if (r >= 0)
 		r = finish_hold(m, message, &call, &error);
 	process_unref(call.process);
-	reply_error(message, r, &error);
+	reply_if_error(message, r, &error);
 }
 
 static int method_hold(sd_bus_message *message, void *userdata, sd_bus_error *error)
@@ -251,8 +254,8 @@ static int method_hold(sd_bus_message *message, void *userdata, sd_bus_error *er
 	p = call.process;
 	if (r < 0)
 		return r;
-	if (call.uid != 0 && !owns_process(call.uid, p)) {
-		r = polkit_check(m->polkit, message, VRAMD_ACTION_HOLD, on_hold_verdict, m);
+	if (call.client->uid != 0 && !owns_process(call.client->uid, p)) {
+		r = polkit_check(m->polkit, message, call.client->uid, VRAMD_ACTION_HOLD, on_hold_verdict, m);
 		return r < 0 ? bus_process_error(error, r, "sender") : 1;
 	}
 	return finish_hold(m, message, &call, error);
@@ -404,23 +407,20 @@ static void on_reload_verdict(sd_bus_message *message, int verdict, void *userda
 	if (verdict <= 0)
 		(void)reply_denied(message, verdict, VRAMD_ACTION_RELOAD);
 	else
-		reply_error(message, do_reload(userdata, message, &error), &error);
+		reply_if_error(message, do_reload(userdata, message, &error), &error);
 }
 
 static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
 	Manager *m = userdata;
-	uid_t uid;
+	Client *client;
 	int r;
 
-	r = sd_bus_query_sender_creds(message, SD_BUS_CREDS_EUID, &creds);
-	if (r >= 0)
-		r = sd_bus_creds_get_euid(creds, &uid);
+	r = manager_get_client(m, message, &client);
 	if (r < 0)
-		return r;
-	if (uid != 0) {
-		r = polkit_check(m->polkit, message, VRAMD_ACTION_RELOAD, on_reload_verdict, m);
+		return bus_process_error(error, r, "sender");
+	if (client->uid != 0) {
+		r = polkit_check(m->polkit, message, client->uid, VRAMD_ACTION_RELOAD, on_reload_verdict, m);
 		return r < 0 ? bus_process_error(error, r, "sender") : 1;
 	}
 	return do_reload(m, message, error);

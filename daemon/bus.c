@@ -18,12 +18,17 @@ static void emit_game_changed(Manager *m, const Game *g)
 			"PropertiesChanged");
 }
 
-static void on_changed(Manager *m, const char *property)
+static void on_state_changed(Manager *m)
 {
 	if (m->bus)
-		warn_if(sd_bus_emit_properties_changed(m->bus, VRAMD_PATH, VRAMD_IFACE_MANAGER, property,
-						       streq(property, "State") ? "Reason" : NULL, NULL),
+		warn_if(sd_bus_emit_properties_changed(m->bus, VRAMD_PATH, VRAMD_IFACE_MANAGER, "State", "Reason", NULL),
 			"PropertiesChanged");
+}
+
+static void on_limits_changed(Manager *m, const Game *g)
+{
+	if (m->bus)
+		emit_game_changed(m, g);
 }
 
 static void on_focus_changed(Manager *m, const Game *front, const char *reason)
@@ -183,7 +188,8 @@ void bus_init(Manager *m, void (*ready)(Manager *m))
 		.game_added = on_game_added,
 		.game_removed = on_game_removed,
 		.regions_changed = on_regions_changed,
-		.changed = on_changed,
+		.limits_changed = on_limits_changed,
+		.state_changed = on_state_changed,
 		.connected = on_connected,
 	};
 

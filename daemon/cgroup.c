@@ -11,6 +11,7 @@
 #include "log.h"
 
 #define CONTROL_TEXT_MAX (64 * KIB)
+#define OPEN_TEXT_MAX 4096 /* longer ones are read the long way */
 
 /* --- Finding the hierarchy ------------------------------------------------------------------- */
 
@@ -208,6 +209,8 @@ int cgroup_open(const Hierarchy *h, const char *path, Cgroup **ret)
 	if (!g)
 		return -ENOMEM;
 	g->dir_fd = -EBADF;
+	for (DmemLimit l = 0; l < _DMEM_LIMIT_MAX; l++)
+		g->limit_fds[l] = -EBADF;
 	g->path = strdup(path);
 	if (!g->path)
 		return -ENOMEM;
@@ -227,6 +230,8 @@ Cgroup *cgroup_close(Cgroup *g)
 	if (!g)
 		return NULL;
 	free(g->path);
+	for (DmemLimit l = 0; l < _DMEM_LIMIT_MAX; l++)
+		close_fd(g->limit_fds[l]);
 	close_fd(g->dir_fd);
 	free(g);
 	return NULL;
@@ -257,11 +262,26 @@ int cgroup_read_table(const Cgroup *g, const char *file, DmemTable *ret)
 	return dmem_parse(text, ret);
 }
 
+/* From the file that is open. The kernel makes its text in one piece, so one read gets all that fits. */
+static bool read_open_limit(const Cgroup *g, DmemLimit limit, char ret[static OPEN_TEXT_MAX])
+{
+	int fd = g->limit_fds[limit];
+	ssize_t k = fd < 0 ? -1 : pread(fd, ret, OPEN_TEXT_MAX, 0);
+
+	if (k < 0 || k == OPEN_TEXT_MAX)
+		return false;
+	ret[k] = '\0';
+	return true;
+}
+
 int cgroup_get_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t *ret)
 {
 	auto_free char *text = NULL;
+	char buf[OPEN_TEXT_MAX];
 	int r;
 
+	if (read_open_limit(g, limit, buf))
+		return dmem_find(buf, region, ret);
 	r = read_control(g, dmem_limit_to_file(limit), &text);
 	if (r < 0)
 		return r;
@@ -298,9 +318,43 @@ int cgroup_has_dmem_children(const Cgroup *g)
 
 /* --- Writing --------------------------------------------------------------------------------- */
 
-int cgroup_set_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t value)
+static int open_limit(const Cgroup *g, DmemLimit limit)
 {
-	const char *file = dmem_limit_to_file(limit);
+	/* Since 7.3 a lowered dmem.max evicts before write(2) returns, unless with O_NONBLOCK. */
+	int fd = openat(g->dir_fd, dmem_limit_to_file(limit),
+			O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | (limit == DMEM_MAX ? O_NONBLOCK : 0));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* The file stays open, since the values of one group change again and again. -ENODEV from an old one: dmem
+ * was switched off meanwhile, and may be on again. */
+static int write_limit(Cgroup *g, DmemLimit limit, const char *line)
+{
+	int *fd = &g->limit_fds[limit];
+	size_t size = strlen(line);
+	bool old;
+	ssize_t k;
+
+	do {
+		old = *fd >= 0;
+		if (!old)
+			*fd = open_limit(g, limit);
+		if (*fd < 0)
+			return *fd;
+		do
+			k = pwrite(*fd, line, size, 0);
+		while (k < 0 && errno == EINTR);
+		if (k < 0 && errno == ENODEV)
+			*fd = close_fd(*fd);
+	} while (old && *fd < 0);
+	if (k < 0)
+		return -errno;
+	return (size_t)k == size ? 0 : -EIO;
+}
+
+int cgroup_set_limit(Cgroup *g, DmemLimit limit, const char *region, uint64_t value)
+{
 	char line[DMEM_LINE_MAX];
 	uint64_t now;
 	int r, q;
@@ -308,8 +362,7 @@ int cgroup_set_limit(const Cgroup *g, DmemLimit limit, const char *region, uint6
 	r = dmem_format(line, region, value);
 	if (r < 0)
 		return r;
-	/* Since 7.3 a lowered dmem.max evicts before write(2) returns, unless with O_NONBLOCK. */
-	r = check_gone(g, write_once_at(g->dir_fd, file, line, limit == DMEM_MAX ? O_NONBLOCK : 0));
+	r = check_gone(g, write_limit(g, limit, line));
 	if (r < 0 && r != -EINVAL)
 		return r;
 	q = cgroup_get_limit(g, limit, region, &now);

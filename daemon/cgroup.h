@@ -56,6 +56,7 @@ typedef struct Cgroup {
 	char *path;
 	int dir_fd;
 	uint64_t inode; /* of the directory: another number = another group */
+	int limit_fds[_DMEM_LIMIT_MAX]; /* open once something was written; else -EBADF */
 } Cgroup;
 
 /* -EINVAL for a path that cgroup_path_check() refuses. */
@@ -87,7 +88,7 @@ int cgroup_has_dmem_children(const Cgroup *g);
 /* One write(2), then read back: -ESTALE if the kernel took it and yet shows another value,
  * -ENXIO if the region is not there (any more). dmem.max is set without waiting for what exceeds
  * it to be evicted. */
-int cgroup_set_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t value);
+int cgroup_set_limit(Cgroup *g, DmemLimit limit, const char *region, uint64_t value);
 /* "+dmem" or "-dmem" in cgroup.subtree_control. -EBUSY: it has processes of its own, or a child
  * still distributes dmem. -EOPNOTSUPP: it has no dmem itself, or is threaded. */
 int cgroup_set_dmem_children(const Cgroup *g, bool enable);

@@ -249,7 +249,8 @@ int focus_report(Focus *f, uid_t uid, FocusReport *report)
 	forget_elsewhere(f, uid, fresh->sender);
 	e = find_entry(u, fresh->sender);
 	if (e) {
-		if (fresh->seq > 0 && fresh->seq <= e->report->seq)
+		/* Persistent ones have no sender, so their numbers are of different ones. */
+		if (*fresh->sender && fresh->seq > 0 && fresh->seq <= e->report->seq)
 			return 0;
 		if (same_report(e->report, fresh)) {
 			e->report->seq = fresh->seq;
@@ -271,19 +272,21 @@ int focus_report(Focus *f, uid_t uid, FocusReport *report)
 
 int focus_withdraw(Focus *f, uid_t uid, const char *sender)
 {
-	bool all = false;
+	bool own = false, any = false;
 
+	for (size_t i = 0; i < f->n_users; i++)
+		own = own || find_entry(f->users[i], sender);
 	for (size_t i = 0; i < f->n_users; i++) {
 		FocusUser *u = f->users[i];
-		bool any = remove_sender(u, sender);
 
-		if (uid == FOCUS_ALL_USERS || uid == u->uid)
-			any = remove_sender(u, "") || any;
-		if (any)
+		if (!own && uid != FOCUS_ALL_USERS && uid != u->uid)
+			continue;
+		if (remove_sender(u, own ? sender : "")) {
 			settle(u, false);
-		all = all || any;
+			any = true;
+		}
 	}
-	return all;
+	return any;
 }
 
 static void arm_grace(FocusUser *u);

@@ -47,8 +47,8 @@ void focus_set_times(Focus *f, uint64_t debounce_usec, uint64_t grace_usec);
 /* Takes the report over (also on failure). 1 if it is news, 0 if it says the same again or is older than
  * what the sender said before; -EDQUOT above FOCUS_REPORTS_PER_UID senders; -ENOMEM. */
 int focus_report(Focus *f, uid_t uid, FocusReport *report);
-/* Ends the sender's report and the persistent one of a user (FOCUS_ALL_USERS: of each) at once. 0 if
- * there was none. */
+/* Ends the sender's report at once; of a sender that has none, the persistent one of a user (FOCUS_ALL_USERS:
+ * of each). 0 if there was none. */
 #define FOCUS_ALL_USERS ((uid_t)-1)
 int focus_withdraw(Focus *f, uid_t uid, const char *sender);
 /* The sender left the bus: its report lives on for the grace time. */

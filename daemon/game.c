@@ -150,10 +150,6 @@ static int find_or_make_game(Manager *m, const Process *p, uint32_t appid, Game 
 	}
 	g->left = false;
 	game_learn(m, g, p, appid);
-	if (!g->announced && m->hooks) {
-		g->announced = true;
-		m->hooks->game_added(m, g);
-	}
 	*ret = g;
 	return 0;
 }
@@ -172,7 +168,7 @@ static int on_exit_event(sd_event_source *s, int fd _unused_, uint32_t events _u
 
 	(void)sd_event_source_set_enabled(s, SD_EVENT_OFF);
 	focus_process_gone(t->manager->focus, t->process);
-	manager_queue_update(t->manager, "a process ended");
+	manager_queue_user_update(t->manager, t->process->uid, "a process ended");
 	return 0;
 }
 
@@ -187,7 +183,7 @@ static int on_recheck(sd_event_source *s _unused_, uint64_t usec _unused_, void 
 	t->rechecked = true;
 	if (process_refresh(&t->manager->roots, t->process) == 1) {
 		t->moved = true;
-		manager_queue_update(t->manager, "the game moved to another unit");
+		manager_queue_user_update(t->manager, t->process->uid, "the game moved to another unit");
 	}
 	if (first)
 		arm_recheck(t, RECHECK_SECOND_USEC);
@@ -263,8 +259,10 @@ int manager_get_process(Manager *m, int pidfd, Process **ret)
 
 		if (known->pid != p->pid || !process_is_alive(known))
 			continue;
-		if (process_refresh(&m->roots, known) == 1)
+		if (process_refresh(&m->roots, known) == 1) {
 			m->tracked[i]->moved = true;
+			manager_queue_user_update(m, known->uid, "the game moved to another unit");
+		}
 		*ret = process_ref(known);
 		return 0;
 	}
@@ -296,7 +294,7 @@ static bool game_in_use(const Manager *m, const Game *g)
 	return g->named && cgroup_is_populated(g->group) > 0;
 }
 
-static const char *release_reason(const Game *g)
+const char *game_end_reason(const Game *g)
 {
 	if (g->left)
 		return "the game moved to another unit";
@@ -308,19 +306,26 @@ void manager_refresh_games(Manager *m)
 	for (size_t i = m->n_tracked; i-- > 0;) {
 		Tracked *t = m->tracked[i];
 
+		if (m->recheck && process_refresh(&m->roots, t->process) == 1)
+			t->moved = true;
 		/* The last reference is ours: no report and no hold names it any more. */
 		if (t->process->n_ref == 1 || !process_is_alive(t->process))
 			untrack(m, i);
 		else if (t->moved)
 			follow_move(m, t);
 	}
+	m->recheck = false;
+	for (size_t i = 0; i < m->n_games; i++)
+		m->games[i]->ended = !game_in_use(m, m->games[i]);
+}
+
+void manager_close_ended_games(Manager *m)
+{
 	for (size_t i = m->n_games; i-- > 0;) {
 		Game *g = m->games[i];
 
-		if (game_in_use(m, g))
+		if (!g->ended)
 			continue;
-		if (g->was_protected && m->hooks)
-			m->hooks->released(m, g, release_reason(g));
 		m->games[i] = m->games[--m->n_games];
 		game_close(m, g);
 	}
@@ -368,11 +373,24 @@ static bool unit_names_a_game(const Manager *m, const UnitPath *unit)
 	return false;
 }
 
+/* The unit came back under its name before its end was noticed. */
+static void game_reopen(Manager *m, Game *g)
+{
+	Cgroup *fresh;
+
+	if (cgroup_open(&m->hierarchy, g->unit.cgroup, &fresh) < 0)
+		return;
+	cgroup_close(g->group);
+	g->group = fresh;
+}
+
 static void add_named_game(Manager *m, const char *path)
 {
 	auto_unit_path UnitPath unit = { 0 };
 	Game *g = manager_find_game(m, path);
 
+	if (g && cgroup_is_populated(g->group) < 0)
+		game_reopen(m, g);
 	if (!g) {
 		if (unit_path_parse(path, &unit) < 0 || unit.uid == UNIT_UID_NONE || !unit_names_a_game(m, &unit))
 			return;
@@ -383,11 +401,6 @@ static void add_named_game(Manager *m, const char *path)
 	g->named = true;
 	if (!g->identity.exe)
 		learn_from_unit(m, g);
-	/* An empty scope is being filled right now: it is announced when somebody is in it. */
-	if (!g->announced && m->hooks && g->identity.exe) {
-		g->announced = true;
-		m->hooks->game_added(m, g);
-	}
 }
 
 void manager_forget_names(Manager *m)
@@ -425,12 +438,12 @@ static void remove_unit(Manager *m, const char *path)
 		}
 }
 
-/* Some process may have come from elsewhere into the unit that just changed. */
-static void recheck_processes(Manager *m)
+static void forget_named_game(Manager *m, const char *path)
 {
-	for (size_t i = 0; i < m->n_tracked; i++)
-		if (process_refresh(&m->roots, m->tracked[i]->process) == 1)
-			m->tracked[i]->moved = true;
+	Game *g = manager_find_game(m, path);
+
+	if (g)
+		g->named = false;
 }
 
 void manager_unit_event(UnitEvent event, const char *path, void *userdata)
@@ -442,21 +455,20 @@ void manager_unit_event(UnitEvent event, const char *path, void *userdata)
 		if (add_unit(m, path) < 0)
 			(void)log_oom();
 		add_named_game(m, path);
-		recheck_processes(m);
-		manager_queue_update(m, "a unit started");
 		break;
 	case UNIT_CHANGED:
 		add_named_game(m, path);
-		recheck_processes(m);
-		manager_queue_update(m, "a unit changed");
 		break;
 	case UNIT_REMOVED:
 		remove_unit(m, path);
-		manager_queue_update(m, "a unit ended");
+		forget_named_game(m, path);
 		break;
 	case UNIT_RELOADED:
 		apply_distrust(m->apply);
 		manager_queue_update(m, "systemd reloaded");
-		break;
+		return;
 	}
+	/* A process may have come from elsewhere into the unit. */
+	m->recheck = true;
+	manager_queue_user_update(m, unit_path_uid(path), "units changed");
 }

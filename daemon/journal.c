@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
+#include <sys/file.h>
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <systemd/sd-id128.h>
@@ -396,7 +397,16 @@ static int open_dir(const char *dir)
 	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	/* Two who put back from one journal would undo each other's work. The lock ends with its holder. */
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+
+		close_fd(fd);
+		return r;
+	}
+	return fd;
 }
 
 static int journal_load(Journal *j, unsigned *ret_bad)

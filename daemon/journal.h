@@ -34,6 +34,7 @@ typedef struct Record {
 	uint64_t ours_before; /* what we wrote before that: the write of ours may not have happened */
 	bool yielded;      /* a stranger won: never written or put back until the group is planned anew */
 	bool known;        /* not on file: the present value is ours for sure, no need to read it */
+	bool held;         /* not on file: it was ours when last written or read */
 	bool claimed;      /* not on file: the plan that is being applied names it */
 	/* RECORD_OWNER */
 	FileOwner owner;
@@ -49,7 +50,8 @@ typedef struct Journal {
 
 /* Opens the journal of a runtime directory (created if missing, mode 0700) and reads what an earlier run
  * left; with dir NULL it is kept in memory only. Records of another boot are dropped. A damaged line is
- * skipped and counted in *ret_bad: the others are still put back. */
+ * skipped and counted in *ret_bad: the others are still put back. -EBUSY: another process has it open, and
+ * so is at work here. */
 int journal_open(const Roots *roots, const char *dir, Journal *ret, unsigned *ret_bad);
 void journal_done(Journal *j);
 /* Writes the file if it is dirty; removes it when there are no records. On an error (-E2BIG: longer than

@@ -139,6 +139,9 @@ static int restore(Manager *m)
 	if (r < 0)
 		return log_error_errno(r, "Cannot open the control group hierarchy: %m");
 	r = apply_new(&m->hierarchy, &m->roots, m->runtime_dir, m->dry_run, NULL, NULL, NULL, &a);
+	if (r == -EBUSY)
+		return log_error_errno(r, "A vramd is at work in '%s': stop it, and it puts everything back",
+				       m->runtime_dir);
 	if (r < 0)
 		return log_error_errno(r, "Cannot open the journal in '%s': %m", m->runtime_dir);
 	r = apply_restore(a);
@@ -151,9 +154,6 @@ static int restore(Manager *m)
 
 static void notify_ready(Manager *m)
 {
-	uint64_t usec = 0;
-
-	(void)sd_event_now(m->event, CLOCK_MONOTONIC, &usec);
 	(void)sd_notifyf(false, "READY=1\nSTATUS=%s: %s", manager_state_to_string(m->state), strempty(m->reason));
 	if (m->state == STATE_UNSUPPORTED)
 		log_info("Not supported here: %s", m->reason);

@@ -103,7 +103,7 @@ static int add_compositor(Builder *b, const WorldSession *session, const Process
 	const char *path;
 	int r;
 
-	if (!process_is_alive(p) || unit_path_parse(p->cgroup, &unit) < 0)
+	if (unit_path_parse(p->cgroup, &unit) < 0)
 		return 0;
 	r = keep_path(b, &unit.cgroup, &path);
 	if (r < 0)
@@ -137,7 +137,7 @@ static Game *only_named_game(const Manager *m, uid_t uid)
 	for (size_t i = 0; i < m->n_games; i++) {
 		Game *g = m->games[i];
 
-		if (g->uid != uid || !g->named)
+		if (g->uid != uid || !g->named || g->ended)
 			continue;
 		if (found)
 			return NULL;
@@ -206,10 +206,7 @@ static int add_games(Builder *b, const WorldSession *session, const Game *front)
 	for (size_t i = 0; i < m->n_games && r >= 0; i++) {
 		Game *g = m->games[i];
 
-		if (g->uid != session->uid)
-			continue;
-		g->role = _ROLE_MAX;
-		if (!game_allowed(m, g))
+		if (g->uid != session->uid || g->ended || !game_allowed(m, g))
 			continue;
 		g->role = g == front ? ROLE_FRONT : ROLE_BACKGROUND;
 		r = add_group(b, g->unit.cgroup, g->role, session, g, NULL);
@@ -221,7 +218,7 @@ static int add_games(Builder *b, const WorldSession *session, const Game *front)
 static int add_session(Builder *b, uid_t uid, Game **front, const FocusReport **shown, const char **source)
 {
 	const FocusReport *report = focus_get(b->m->focus, uid);
-	bool compositor = report && report->compositor;
+	bool compositor = report && report->compositor && process_is_alive(report->compositor);
 	WorldSession *session;
 	const char *my_source;
 	Game *g;
@@ -247,16 +244,26 @@ static int add_session(Builder *b, uid_t uid, Game **front, const FocusReport **
 	return r;
 }
 
+/* A unit of a user counts while its user does; the system's own always. */
+static bool unit_counts(const Manager *m, const KnownUnit *u)
+{
+	return u->uid == UNIT_UID_NONE ||
+	       (manager_user_active(m, u->uid) && config_user_allowed(m->config, u->uid));
+}
+
 static int add_services(Builder *b)
 {
 	const Manager *m = b->m;
 	int r = 0;
 
-	for (size_t i = 0; i < m->config->n_services; i++)
+	for (size_t i = 0; i < m->config->n_services; i++) {
+		const ServiceConfig *service = &m->config->services[i];
+
 		for (size_t k = 0; k < m->n_units && r >= 0; k++)
-			if (unit_matches(m->units[k].name, (char *[]){ m->config->services[i].unit, NULL }))
-				r = add_group(b, m->units[k].path, ROLE_SERVICE, NULL, NULL,
-					      &m->config->services[i]);
+			if (unit_counts(m, &m->units[k]) &&
+			    unit_matches(m->units[k].name, (char *[]){ service->unit, NULL }))
+				r = add_group(b, m->units[k].path, ROLE_SERVICE, NULL, NULL, service);
+	}
 	return r;
 }
 
@@ -332,8 +339,7 @@ static int set_charged(Manager *m)
 	for (size_t i = 0; i < m->n_units && m->config->enabled && r >= 0; i++) {
 		const KnownUnit *u = &m->units[i];
 
-		if (u->uid != UNIT_UID_NONE &&
-		    !(manager_user_active(m, u->uid) && config_user_allowed(m->config, u->uid)))
+		if (!unit_counts(m, u))
 			continue;
 		r = cgroup_path_parent(u->path, &paths[n]);
 		n += r >= 0;
@@ -345,34 +351,67 @@ static int set_charged(Manager *m)
 
 /* --- What was decided --------------------------------------------------------------------------- */
 
+/* By what holds, not by what was planned: a value may have been refused, or a stranger may have won it. */
 static bool is_protected(const Manager *m, const Game *g)
 {
-	const PlanGroup *p = plan_find(&m->plan, g->unit.cgroup);
+	uint64_t value;
 
-	for (size_t i = 0; p && i < m->plan.n_regions; i++)
-		if (p->limits[i].value[DMEM_MIN] > 0 || p->limits[i].value[DMEM_LOW] > 0)
-			return true;
+	for (size_t i = 0; i < m->plan.n_regions; i++)
+		for (DmemLimit l = DMEM_MIN; l <= DMEM_LOW; l++)
+			if (apply_get(m->apply, g->unit.cgroup, m->plan.regions[i], l, &value) >= 0 && value > 0)
+				return true;
 	return false;
 }
 
-static void tell_games(Manager *m, const char *reason)
+static bool limits_differ(const Plan *a, const Plan *b, const char *path)
+{
+	const PlanGroup *x = plan_find(a, path), *y = plan_find(b, path);
+
+	if (!x || !y || a->n_regions != b->n_regions)
+		return x != y;
+	return memcmp(x->limits, y->limits, a->n_regions * sizeof(*x->limits)) != 0;
+}
+
+static void tell_game(Manager *m, Game *g, const Plan *before, const char *reason)
+{
+	GroupRole role = !g->ended && is_protected(m, g) ? g->role : _ROLE_MAX;
+	bool changed = role != g->shown_role;
+
+	g->shown_role = role;
+	if (!m->hooks)
+		return;
+	if (changed && role != _ROLE_MAX)
+		m->hooks->protected(m, g, reason);
+	else if (changed)
+		m->hooks->released(m, g, g->ended ? game_end_reason(g) : reason);
+	else if (!g->ended && limits_differ(before, &m->plan, g->unit.cgroup))
+		m->hooks->limits_changed(m, g);
+}
+
+/* An empty scope is being filled right now: it is shown as soon as somebody is in it. */
+static void announce_games(Manager *m)
 {
 	for (size_t i = 0; i < m->n_games; i++) {
 		Game *g = m->games[i];
-		bool protected = is_protected(m, g);
-		GroupRole role = protected ? g->role : _ROLE_MAX;
 
-		if (role == g->shown_role)
+		if (g->announced || g->ended || !m->hooks || (!g->identity.exe && g->role == _ROLE_MAX))
 			continue;
-		g->shown_role = role;
-		g->was_protected = protected;
-		if (!m->hooks)
-			continue;
-		if (protected)
-			m->hooks->protected(m, g, reason);
-		else
-			m->hooks->released(m, g, reason);
+		g->announced = true;
+		m->hooks->game_added(m, g);
 	}
+}
+
+static void tell_games(Manager *m, const Plan *before, const char *reason)
+{
+	for (size_t i = 0; i < m->n_games; i++)
+		tell_game(m, m->games[i], before, reason);
+	manager_close_ended_games(m);
+}
+
+void manager_tell_stop(Manager *m)
+{
+	for (size_t i = 0; i < m->n_games; i++)
+		tell_game(m, m->games[i], &m->plan, "vramd stops");
 }
 
 static void tell_focus(Manager *m, const Game *front, const FocusReport *report, const char *source,
@@ -397,20 +436,30 @@ static void tell_state(Manager *m, const Game *front)
 	size_t n = 0;
 
 	for (size_t i = 0; i < m->n_games; i++)
-		n += m->games[i]->was_protected;
+		n += m->games[i]->shown_role != _ROLE_MAX;
 	if (m->sleeping)
 		manager_set_state(m, STATE_PAUSED, "the system sleeps; what is protected stays so");
 	else if (!m->config->enabled)
 		manager_set_state(m, STATE_PAUSED, "switched off by Enabled=no in the configuration");
 	else if (m->regions.n == 0)
 		manager_set_state(m, STATE_IDLE, "no driver has registered a dmem region");
-	else if (front && front->was_protected)
+	else if (front && front->shown_role != _ROLE_MAX)
 		manager_set_state(m, STATE_PROTECTING, "%s is in front", game_name(m, front));
 	else if (n > 0)
 		manager_set_state(m, STATE_PROTECTING, "no game is in front, %zu in the background", n);
 	else
 		manager_set_state(m, STATE_IDLE, front ? "the game in front is not to be protected, or there is nothing to gain"
 						       : "no game is in front");
+}
+
+/* The same trouble is told once, not with every update. */
+static void apply(Manager *m)
+{
+	int r = apply_plan(m->apply, &m->plan);
+
+	if (r < 0 && r != m->apply_error)
+		log_warning_errno(r, "Cannot write all values, ignoring: %m");
+	m->apply_error = r;
 }
 
 int manager_update(Manager *m, const char *reason)
@@ -420,7 +469,7 @@ int manager_update(Manager *m, const char *reason)
 	const char *source = "";
 	Game *front = NULL;
 	World world = { 0 };
-	Plan plan = { 0 };
+	Plan plan = { 0 }, before;
 	int r;
 
 	manager_refresh_games(m);
@@ -432,13 +481,13 @@ int manager_update(Manager *m, const char *reason)
 		r = policy_decide(&world, m->config, &plan);
 	if (r < 0)
 		return r;
-	plan_done(&m->plan);
+	before = m->plan;
 	m->plan = plan;
-	r = apply_plan(m->apply, &m->plan);
-	if (r < 0)
-		log_warning_errno(r, "Cannot apply the whole plan, ignoring: %m");
+	apply(m);
+	announce_games(m);
 	tell_focus(m, front, report, source, reason);
-	tell_games(m, reason);
+	tell_games(m, &before, reason);
 	tell_state(m, front);
+	plan_done(&before);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "manager.h"
 
 #define CLIENTS_MAX 1024
+#define CLIENTS_PER_UID 128
 /* A bus that is gone comes back when its socket does; ask again at this distance if it does not. */
 #define RECONNECT_USEC (250 * USEC_PER_MSEC)
 #define DEFAULT_BUS_ADDRESS "unix:path=/run/dbus/system_bus_socket"
@@ -43,7 +44,7 @@ void manager_set_state(Manager *m, ManagerState state, const char *format, ...)
 	free(m->reason);
 	m->reason = reason;
 	if (m->hooks)
-		m->hooks->changed(m, "State");
+		m->hooks->state_changed(m);
 }
 
 /* --- When to update --------------------------------------------------------------------------- */
@@ -98,6 +99,14 @@ void manager_queue_update(Manager *m, const char *reason)
 	(void)sd_event_source_set_enabled(m->update_source, SD_EVENT_ONESHOT);
 }
 
+void manager_flush_update(Manager *m)
+{
+	if (!m->update_source || sd_event_source_get_enabled(m->update_source, NULL) <= 0)
+		return;
+	(void)sd_event_source_set_enabled(m->update_source, SD_EVENT_OFF);
+	(void)on_update(m->update_source, m);
+}
+
 static int on_rate(sd_event_source *s _unused_, uint64_t usec _unused_, void *userdata)
 {
 	Manager *m = userdata;
@@ -130,13 +139,11 @@ static bool take_rate(Manager *m, User *u)
 
 void manager_queue_user_update(Manager *m, uid_t uid, const char *reason)
 {
-	for (size_t i = 0; i < m->n_users; i++)
-		if (m->users[i].uid == uid) {
-			if (take_rate(m, &m->users[i]))
-				manager_queue_update(m, reason);
-			return;
-		}
-	/* Somebody without a session cannot be in front: nothing to apply. */
+	User *u = manager_find_user(m, uid);
+
+	/* Somebody without a session cannot be in front, but may have left something to clear up. */
+	if (take_rate(m, u ? u : &m->nobody))
+		manager_queue_update(m, reason);
 }
 
 /* --- News from the layers below ----------------------------------------------------------------- */
@@ -195,7 +202,7 @@ static void on_contested(const char *path, const char *region, DmemLimit limit, 
 static void on_lost(const char *path, void *userdata)
 {
 	log_debug("Values at or below '%s' were lost", path);
-	manager_queue_update(userdata, "values were lost");
+	manager_queue_user_update(userdata, unit_path_uid(path), "values were lost");
 }
 
 static const ApplyHooks apply_hooks = { on_written, on_contested, on_lost };
@@ -252,6 +259,16 @@ static int on_client_gone(sd_bus_track *track _unused_, void *userdata)
 	return 1; /* with 0 the track, which is gone, would be queued again */
 }
 
+static bool may_connect(const Manager *m, uid_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n_clients; i++)
+		if (m->clients[i]->uid == uid)
+			n++;
+	return n < CLIENTS_PER_UID && m->n_clients < CLIENTS_MAX;
+}
+
 static int client_new(Manager *m, sd_bus_message *message, Client **ret)
 {
 	_cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
@@ -261,8 +278,6 @@ static int client_new(Manager *m, sd_bus_message *message, Client **ret)
 
 	if (!sender)
 		return -EINVAL;
-	if (m->n_clients >= CLIENTS_MAX)
-		return -EBUSY;
 	if (!GROW(m->clients, m->n_clients_alloc, m->n_clients))
 		return -ENOMEM;
 	r = sd_bus_query_sender_creds(message, SD_BUS_CREDS_EUID | SD_BUS_CREDS_PID, &creds);
@@ -274,6 +289,8 @@ static int client_new(Manager *m, sd_bus_message *message, Client **ret)
 	c->manager = m;
 	c->name = strdup(sender);
 	r = c->name ? sd_bus_creds_get_euid(creds, &c->uid) : -ENOMEM;
+	if (r >= 0 && !may_connect(m, c->uid))
+		r = -EBUSY;
 	if (r >= 0 && sd_bus_creds_get_pid(creds, &c->pid) < 0)
 		c->pid = 0;
 	c->about = c->uid;
@@ -318,7 +335,7 @@ void manager_free_clients(Manager *m)
 	m->n_clients = 0;
 }
 
-int manager_report(Manager *m, uid_t uid, FocusReport *report)
+static int take_report(Manager *m, uid_t uid, FocusReport *report)
 {
 	auto_focus_report FocusReport *fresh = report;
 	Game *g;
@@ -340,6 +357,18 @@ int manager_report(Manager *m, uid_t uid, FocusReport *report)
 			return r;
 	}
 	return focus_report(m->focus, uid, TAKE_PTR(fresh));
+}
+
+int manager_report(Manager *m, uid_t uid, FocusReport *report)
+{
+	size_t before = m->n_tracked;
+	int r;
+
+	r = take_report(m, uid, report);
+	/* What was tracked for it is cleared up by the next update. */
+	if (r <= 0 && m->n_tracked > before)
+		manager_queue_user_update(m, uid, "a report was not taken");
+	return r;
 }
 
 int manager_hold(Manager *m, uid_t uid, pid_t caller, const char *who, const char *why, Process *p, int *ret_fd)
@@ -386,6 +415,8 @@ static void drop_bus(Manager *m)
 	m->polkit = polkit_free(m->polkit);
 	m->unit_monitor = unit_monitor_free(m->unit_monitor);
 	m->bus = sd_bus_close_unref(m->bus);
+	/* Nobody tells now whether the system wakes up. */
+	m->sleeping = false;
 }
 
 static int on_disconnected(sd_bus_message *message _unused_, void *userdata, sd_bus_error *error _unused_)
@@ -431,6 +462,8 @@ static int match_signals(Manager *m)
 				      "Disconnected", on_disconnected, NULL, m);
 	if (r < 0)
 		return r;
+	if (!m->apply)
+		return 0;
 	return sd_bus_match_signal_async(m->bus, NULL, "org.freedesktop.login1", "/org/freedesktop/login1",
 					 "org.freedesktop.login1.Manager", "PrepareForSleep", on_sleep, NULL, m);
 }
@@ -456,9 +489,12 @@ static int connect_bus(Manager *m)
 		r = unit_monitor_new(m->event, m->bus, &m->hierarchy, manager_unit_event, m, &m->unit_monitor);
 		if (r < 0)
 			return r;
+		/* A fresh monitor tells what is there, but not what went while there was none. */
+		manager_forget_units(m);
 		r = manager_watch_units(m);
 		if (r < 0)
 			log_warning_errno(r, "Cannot watch all units, ignoring: %m");
+		manager_queue_update(m, "connected to the system bus");
 	}
 	return m->hooks ? m->hooks->connected(m) : 0;
 }
@@ -526,6 +562,8 @@ static int start_protecting(Manager *m)
 	int r;
 
 	r = apply_new(&m->hierarchy, &m->roots, m->runtime_dir, m->dry_run, m->event, &apply_hooks, m, &m->apply);
+	if (r == -EBUSY)
+		return log_error_errno(r, "Another vramd is at work in '%s'", m->runtime_dir);
 	if (r < 0)
 		return log_error_errno(r, "Cannot open the journal in '%s': %m", m->runtime_dir);
 	r = apply_restore(m->apply);
@@ -581,7 +619,16 @@ int manager_start(Manager *m)
 
 int manager_stop(Manager *m)
 {
-	return m->apply ? apply_restore(m->apply) : 0;
+	int r;
+
+	if (!m->apply)
+		return 0;
+	/* Nobody is to be protected any more: that is also the reason that the log gives for each value. */
+	plan_done(&m->plan);
+	r = apply_restore(m->apply);
+	manager_tell_stop(m);
+	(void)sd_bus_flush(m->bus);
+	return r;
 }
 
 int manager_new(Manager **ret)

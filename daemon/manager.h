@@ -54,10 +54,10 @@ struct Game {
 	bool named;         /* its unit says by itself that it is a game: lives as long as the unit */
 	bool announced;     /* on the bus */
 	bool left;          /* a process of it moved to another unit */
+	bool ended;         /* closed at the end of the present update */
 	GroupRole role;     /* ROLE_FRONT, ROLE_BACKGROUND, or _ROLE_MAX: none */
-	bool was_protected; /* at the last update */
 	GroupRole shown_role; /* as the bus was told; _ROLE_MAX: not protected */
-	Cgroup *group;      /* NULL until it could be opened */
+	Cgroup *group;
 };
 
 /* Finds or makes the game of a process. -ENOENT: it is in no unit that could be protected; -EDQUOT. */
@@ -70,8 +70,12 @@ Game *manager_game_by_id(const Manager *m, uint64_t id);
 const char *game_name(const Manager *m, const Game *g);
 const GameConfig *game_config(const Manager *m, const Game *g);
 bool game_allowed(const Manager *m, const Game *g);
-/* Drops what nobody refers to any more, and finds out who moved to another unit. */
+/* Finds out who moved to another unit and what nobody refers to any more: such games are marked as ended, and
+ * closed once everything about them was told. */
 void manager_refresh_games(Manager *m);
+void manager_close_ended_games(Manager *m);
+/* Why a game is not protected any more, when it was marked as ended. */
+const char *game_end_reason(const Game *g);
 /* After the configuration changed: units that are games by a name which it does not know any more. */
 void manager_forget_names(Manager *m);
 void manager_unit_event(UnitEvent event, const char *path, void *userdata);
@@ -82,7 +86,7 @@ void manager_free_games(Manager *m);
 /* A user who is logged in, by what logind says. */
 typedef struct User {
 	uid_t uid;
-	bool active; /* has the active session of some seat */
+	bool active; /* has the active session of a seat */
 	uint64_t rate_usec; /* start of the second that rate_n counts in */
 	unsigned rate_n;    /* changes applied for this user in it */
 } User;
@@ -99,6 +103,8 @@ int manager_refresh_users(Manager *m);
 void manager_free_users(Manager *m);
 /* Patterns that the unit monitor must report; again after the configuration changed. */
 int manager_watch_units(Manager *m);
+void manager_forget_units(Manager *m);
+User *manager_find_user(const Manager *m, uid_t uid); /* NULL: not logged in */
 bool manager_user_active(const Manager *m, uid_t uid);
 
 /* --- The bus (bus-*.c set these up; layer 5 calls down only) ----------------------------------- */
@@ -124,7 +130,8 @@ typedef struct ManagerHooks {
 	void (*game_added)(Manager *m, const Game *g);
 	void (*game_removed)(Manager *m, const Game *g);
 	void (*regions_changed)(Manager *m, const Regions *before);
-	void (*changed)(Manager *m, const char *property);
+	void (*limits_changed)(Manager *m, const Game *g);
+	void (*state_changed)(Manager *m);
 	/* A bus connection was made, at the start or again: register everything on it. */
 	int (*connected)(Manager *m);
 	/* The bus name is ours. */
@@ -158,11 +165,13 @@ struct Manager {
 
 	User *users;
 	size_t n_users, n_users_alloc;
+	User nobody; /* its rate is that of all who have no session */
 	KnownUnit *units;
 	size_t n_units, n_units_alloc;
 	Game **games;
 	size_t n_games, n_games_alloc;
 	uint64_t last_game_id;
+	bool recheck; /* a unit changed: look where each process is */
 	Tracked **tracked;
 	size_t n_tracked, n_tracked_alloc;
 	Client **clients;
@@ -179,6 +188,7 @@ struct Manager {
 	sd_event_source *rate_source;   /* an update that waits until a user's second is over */
 	const char *update_reason;      /* of the first change that asked; a static string */
 	Plan plan;                      /* the present one */
+	int apply_error;                /* of the last update, to tell it once */
 
 	const ManagerHooks *hooks;
 };
@@ -198,11 +208,16 @@ int manager_reload(Manager *m, config_warn_cb warn, void *userdata);
 
 /* Asks for an update; reason is a static phrase for the signals that will follow. */
 void manager_queue_update(Manager *m, const char *reason);
+/* Does now what is queued: before a method is answered, so that the values are written first, and the one who
+ * asked knows that they are. Not for callbacks of the layers below, which are in the middle of their work. */
+void manager_flush_update(Manager *m);
 /* The same for a change that one user caused: at most USER_UPDATES_PER_SEC of them a second. */
 #define USER_UPDATES_PER_SEC 20
 void manager_queue_user_update(Manager *m, uid_t uid, const char *reason);
 /* The update itself (manager-update.c). */
 int manager_update(Manager *m, const char *reason);
+/* All values were put back for good: tells so of each game. */
+void manager_tell_stop(Manager *m);
 
 /* Takes a client's process in: the one that is tracked already, or a new one. Error as process_new(). */
 int manager_get_process(Manager *m, int pidfd, Process **ret);

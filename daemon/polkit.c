@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "polkit.h"
 
-#define POLKIT_QUERIES_MAX 256
+/* Each open question holds its call, with its descriptors. */
+#define POLKIT_QUERIES_PER_UID 8
+#define POLKIT_QUERIES_MAX 64
 /* A person may be typing a password. */
 #define POLKIT_TIMEOUT_USEC (120 * USEC_PER_SEC)
 
@@ -9,6 +11,7 @@ typedef struct Query {
 	Polkit *polkit;
 	sd_bus_message *call;
 	sd_bus_slot *slot;
+	uid_t uid;
 	polkit_cb cb;
 	void *userdata;
 } Query;
@@ -73,20 +76,30 @@ static int append_query(sd_bus_message *m, sd_bus_message *call, const char *act
 				     sd_bus_message_get_allow_interactive_authorization(call) > 0 ? 1u : 0u, "");
 }
 
-int polkit_check(Polkit *p, sd_bus_message *call, const char *action, polkit_cb cb, void *userdata)
+static bool may_ask(const Polkit *p, uid_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n; i++)
+		if (p->queries[i]->uid == uid)
+			n++;
+	return n < POLKIT_QUERIES_PER_UID && p->n < POLKIT_QUERIES_MAX;
+}
+
+int polkit_check(Polkit *p, sd_bus_message *call, uid_t uid, const char *action, polkit_cb cb, void *userdata)
 {
 	_cleanup_(query_freep) Query *q = NULL;
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 	int r;
 
-	if (p->n >= POLKIT_QUERIES_MAX)
+	if (!may_ask(p, uid))
 		return -EBUSY;
 	if (!GROW(p->queries, p->n_alloc, p->n))
 		return -ENOMEM;
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return -ENOMEM;
-	*q = (Query){ .polkit = p, .call = sd_bus_message_ref(call), .cb = cb, .userdata = userdata };
+	*q = (Query){ .polkit = p, .call = sd_bus_message_ref(call), .uid = uid, .cb = cb, .userdata = userdata };
 	r = sd_bus_message_new_method_call(p->bus, &m, "org.freedesktop.PolicyKit1",
 					   "/org/freedesktop/PolicyKit1/Authority",
 					   "org.freedesktop.PolicyKit1.Authority", "CheckAuthorization");

@@ -17,6 +17,6 @@ Polkit *polkit_free(Polkit *p);
  * negative errno = polkit could not be asked. The callback replies to the call itself. */
 typedef void (*polkit_cb)(sd_bus_message *call, int verdict, void *userdata);
 
-/* Asks whether the sender of a method call may do an action. Holds a reference on the call until the
- * answer is there. */
-int polkit_check(Polkit *p, sd_bus_message *call, const char *action, polkit_cb cb, void *userdata);
+/* Asks whether the sender of a method call, of user uid, may do an action. Holds a reference on the call until
+ * the answer is there. -EBUSY: the user has too many questions open, or all have together. */
+int polkit_check(Polkit *p, sd_bus_message *call, uid_t uid, const char *action, polkit_cb cb, void *userdata);

@@ -3,7 +3,7 @@
 #include "log.h"
 #include "manager.h"
 
-static User *find_user(const Manager *m, uid_t uid)
+User *manager_find_user(const Manager *m, uid_t uid)
 {
 	for (size_t i = 0; i < m->n_users; i++)
 		if (m->users[i].uid == uid)
@@ -13,7 +13,7 @@ static User *find_user(const Manager *m, uid_t uid)
 
 bool manager_user_active(const Manager *m, uid_t uid)
 {
-	const User *u = find_user(m, uid);
+	const User *u = manager_find_user(m, uid);
 
 	return u && u->active;
 }
@@ -92,6 +92,13 @@ static void forget_units(Manager *m, uid_t uid)
 		}
 }
 
+void manager_forget_units(Manager *m)
+{
+	for (size_t i = 0; i < m->n_units; i++)
+		free(m->units[i].path);
+	m->n_units = 0;
+}
+
 int manager_watch_units(Manager *m)
 {
 	int r, ret = 0;
@@ -159,9 +166,9 @@ int manager_refresh_users(Manager *m)
 			changed = true;
 		}
 	for (int i = 0; i < n; i++) {
-		auto_free char *state = NULL;
-		bool active = sd_uid_get_state(uids[i], &state) >= 0 && streq(state, "active");
-		User *u = find_user(m, uids[i]);
+		/* logind calls a session without a seat (ssh) active as well; nobody sits in front of that. */
+		bool active = sd_uid_get_seats(uids[i], 1, NULL) > 0;
+		User *u = manager_find_user(m, uids[i]);
 
 		changed = changed || !u || u->active != active;
 		if (u)
@@ -213,11 +220,10 @@ void manager_free_users(Manager *m)
 {
 	m->login_source = sd_event_source_disable_unref(m->login_source);
 	m->login_monitor = sd_login_monitor_unref(m->login_monitor);
-	for (size_t i = 0; i < m->n_units; i++)
-		free(m->units[i].path);
+	manager_forget_units(m);
 	free(m->units);
 	free(m->users);
 	m->units = NULL;
 	m->users = NULL;
-	m->n_units = m->n_users = 0;
+	m->n_users = 0;
 }

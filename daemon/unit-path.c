@@ -207,6 +207,10 @@ int unit_path_parse(const char *cgroup, UnitPath *ret)
 	r = find_unit(cgroup, &u, &p, &end);
 	if (r < 0)
 		return r;
+	/* systemd's own names are ASCII. What a user made himself must not get into D-Bus strings as it is. */
+	for (const char *c = cgroup; c < end; c++)
+		if ((unsigned char)*c >= 0x80)
+			return -EINVAL;
 	u.cgroup = strndup(cgroup, (size_t)(end - cgroup));
 	u.name = strndup(p.start, p.len);
 	if (!u.cgroup || !u.name)
@@ -218,6 +222,18 @@ int unit_path_parse(const char *cgroup, UnitPath *ret)
 	*ret = u;
 	u = (UnitPath){};
 	return 0;
+}
+
+uid_t unit_path_uid(const char *cgroup)
+{
+	const char *user = startswith(cgroup, "/user.slice/"), *end;
+	uid_t uid = UNIT_UID_NONE;
+
+	if (user) {
+		end = strchrnul(user, '/');
+		(void)part_uid((Part){ user, (size_t)(end - user) }, "user-", ".slice", &uid);
+	}
+	return uid;
 }
 
 void unit_path_done(UnitPath *u)

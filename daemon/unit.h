@@ -32,6 +32,9 @@ int unit_path_parse(const char *cgroup, UnitPath *ret);
 void unit_path_done(UnitPath *u);
 #define auto_unit_path _cleanup_(unit_path_done)
 
+/* The user in whose slice a group lies, UNIT_UID_NONE for others; any group, not only a unit's. */
+uid_t unit_path_uid(const char *cgroup);
+
 /* True if name matches one of the fnmatch(3) patterns. */
 bool unit_matches(const char *name, char *const *patterns);
 

@@ -234,7 +234,8 @@ class Sandbox:
             path.unlink()
             return
         new = path.with_name(f'.{uid}')
-        new.write_text(f'NAME=user{uid}\nSTATE={state}\nSTOPPING=no\n')
+        seats = 'seat0' if state == 'active' else ''
+        new.write_text(f'NAME=user{uid}\nSTATE={state}\nSTOPPING=no\nSEATS={seats}\nACTIVE_SEATS={seats}\n')
         new.rename(path)
 
     def add_user_tree(self, uid):

@@ -241,6 +241,9 @@ static void test_withdraw_ends_persistent(void **state)
 
 	assert_int_equal(report(s, "", "manual", s->game), 1);
 	assert_int_equal(focus_withdraw(s->focus, UID + 1, ":1.5"), 0);
+	/* An agent that ends takes back what it said itself. */
+	assert_int_equal(report(s, ":1.6", "kwin", s->other), 1);
+	assert_int_equal(focus_withdraw(s->focus, UID, ":1.6"), 1);
 	assert_ptr_equal(front(s), s->game);
 	assert_int_equal(focus_withdraw(s->focus, UID, ":1.5"), 1);
 	run_for(s, 3 * DEBOUNCE);

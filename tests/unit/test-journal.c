@@ -189,8 +189,8 @@ static void replace_text(const Journal *j, const char *text)
 
 static void test_file(void **state)
 {
-	Journal j, again;
 	struct stat st;
+	Journal j;
 
 	open_in(*state, &j, 0);
 	assert_int_equal(fstat(j.dir_fd, &st), 0);
@@ -202,49 +202,65 @@ static void test_file(void **state)
 	assert_int_equal(fstatat(j.dir_fd, JOURNAL_FILE, &st, 0), 0);
 	assert_int_equal(st.st_mode & 07777, 0600);
 
-	open_in(*state, &again, 0);
-	assert_false(again.dirty);
-	assert_int_equal(again.n, 1);
-	assert_int_equal(again.records[0]->ours, 42);
-	journal_remove(&again, again.records[0]);
-	assert_int_equal(journal_sync(&again), 0);
+	journal_done(&j);
+	open_in(*state, &j, 0);
+	assert_false(j.dirty);
+	assert_int_equal(j.n, 1);
+	assert_int_equal(j.records[0]->ours, 42);
+	journal_remove(&j, j.records[0]);
+	assert_int_equal(journal_sync(&j), 0);
 	assert_int_equal(fstatat(j.dir_fd, JOURNAL_FILE, &st, 0), -1);
 	assert_int_equal(errno, ENOENT);
-	journal_done(&again);
+	journal_done(&j);
+}
+
+/* Two at work in one place would undo each other's work. */
+static void test_locked(void **state)
+{
+	const Roots roots = { .proc = (char *)"/proc" };
+	auto_free char *run = NULL;
+	Journal j, second;
+	unsigned bad;
+
+	open_in(*state, &j, 0);
+	assert_true(asprintf(&run, "%s/run", (char *)*state) > 0);
+	assert_int_equal(journal_open(&roots, run, &second, &bad), -EBUSY);
+	journal_done(&j);
+	open_in(*state, &j, 0);
 	journal_done(&j);
 }
 
 static void test_other_boot(void **state)
 {
-	Journal j, again;
 	struct stat st;
+	Journal j;
 
 	open_in(*state, &j, 0);
 	replace_text(&j, HEAD "dmem\t/a\t1\n");
-	open_in(*state, &again, 0);
-	assert_int_equal(again.n, 0);
-	assert_int_equal(journal_sync(&again), 0);
+	journal_done(&j);
+	open_in(*state, &j, 0);
+	assert_int_equal(j.n, 0);
+	assert_int_equal(journal_sync(&j), 0);
 	assert_int_equal(fstatat(j.dir_fd, JOURNAL_FILE, &st, 0), -1);
-	journal_done(&again);
 	journal_done(&j);
 }
 
 static void test_damaged_file(void **state)
 {
 	auto_free char *text = NULL;
-	Journal j, again;
+	Journal j;
 
 	open_in(*state, &j, 0);
 	assert_true(asprintf(&text, "vramd-journal 1 %s\ndmem\t/a\t1\ndmem\t/b", j.boot_id) > 0);
 	replace_text(&j, text);
-	open_in(*state, &again, 1);
-	assert_int_equal(again.n, 1);
-	journal_done(&again);
+	journal_done(&j);
+	open_in(*state, &j, 1);
+	assert_int_equal(j.n, 1);
 
 	/* a zero byte hides what follows */
 	assert_int_equal(write_atomic_at(j.dir_fd, JOURNAL_FILE, "vramd\0x", 7, 0600), 0);
-	open_in(*state, &again, 2);
-	journal_done(&again);
+	journal_done(&j);
+	open_in(*state, &j, 2);
 	journal_done(&j);
 }
 
@@ -289,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_memory_only),
 		cmocka_unit_test_setup_teardown(test_file, setup_dir, teardown_dir),
+		cmocka_unit_test_setup_teardown(test_locked, setup_dir, teardown_dir),
 		cmocka_unit_test_setup_teardown(test_other_boot, setup_dir, teardown_dir),
 		cmocka_unit_test_setup_teardown(test_damaged_file, setup_dir, teardown_dir),
 		cmocka_unit_test_setup_teardown(test_sync_fails, setup_dir, teardown_dir),
