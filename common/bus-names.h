@@ -2,10 +2,6 @@
 /* Names on the bus, shared by daemon and clients; io.github.vramd1(5) documents each. */
 #pragma once
 
-#include <systemd/sd-bus.h>
-
-#include "util.h"
-
 #define VRAMD_BUS_NAME "io.github.vramd1"
 #define VRAMD_PATH "/io/github/vramd1"
 #define VRAMD_PATH_GAME VRAMD_PATH "/game"
@@ -19,7 +15,6 @@
 #define VRAMD_ACTION_RELOAD VRAMD_BUS_NAME ".reload"
 
 #define VRAMD_ERROR_NO_SUCH_PROCESS VRAMD_BUS_NAME ".NoSuchProcess"
-#define VRAMD_ERROR_NO_SUCH_GAME VRAMD_BUS_NAME ".NoSuchGame"
 #define VRAMD_ERROR_NO_UNIT VRAMD_BUS_NAME ".NoUnit"
 #define VRAMD_ERROR_NOT_PERMITTED VRAMD_BUS_NAME ".NotPermitted"
 #define VRAMD_ERROR_UNAVAILABLE VRAMD_BUS_NAME ".ControllerUnavailable"
@@ -31,6 +26,3 @@
 #define VRAMD_HOLDS_TOTAL 1024
 #define VRAMD_TEXT_MAX 255 /* bytes of who, why, source */
 #define VRAMD_RUNNING_MAX 64 /* processes in one report's "running" */
-
-/* Maps our error names to errno for sd_bus_error_get_errno() and back, for both ends of the bus. */
-extern const sd_bus_error_map vramd_bus_errors[];

@@ -33,20 +33,15 @@ void bus_game_limits(const Manager *m, const Game *g, DmemLimit limit, uint64_t 
 			values[i] = UINT64_MAX;
 }
 
-int bus_game_usage(const Manager *m, const Game *g, const char *file, uint64_t *values)
+void bus_game_usage(const Manager *m, const Game *g, const char *file, uint64_t *values)
 {
 	auto_dmem_table DmemTable table = { 0 };
 
-	for (size_t i = 0; i < m->regions.n; i++)
-		values[i] = UINT64_MAX;
 	/* A group without dmem (yet) has nothing to show; that is no error. */
-	if (cgroup_read_table(g->group, file, &table) < 0)
-		return 0;
+	(void)cgroup_read_table(g->group, file, &table);
 	for (size_t i = 0; i < m->regions.n; i++)
-		for (size_t k = 0; k < table.n; k++)
-			if (streq(table.entries[k].region, m->regions.items[i].name))
-				values[i] = table.entries[k].value;
-	return 0;
+		if (dmem_table_get(&table, m->regions.items[i].name, &values[i]) < 0)
+			values[i] = UINT64_MAX;
 }
 
 int bus_game_spilled(Manager *m, const Game *g, uint64_t *values)
@@ -108,9 +103,9 @@ static int get_sizes(sd_bus *bus _unused_, const char *path _unused_, const char
 	else if (streq(property, "Min"))
 		bus_game_limits(m, g, DMEM_MIN, values);
 	else if (streq(property, "Current"))
-		r = bus_game_usage(m, g, "dmem.current", values);
+		bus_game_usage(m, g, "dmem.current", values);
 	else if (streq(property, "Peak"))
-		r = bus_game_usage(m, g, "dmem.peak", values);
+		bus_game_usage(m, g, "dmem.peak", values);
 	else if (streq(property, "Spilled"))
 		r = bus_game_spilled(m, g, values);
 	else

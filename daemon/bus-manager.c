@@ -293,8 +293,7 @@ static int append_game_details(sd_bus_message *reply, Manager *m, const Game *g)
 		bus_game_limits(m, g, (DmemLimit)i, values);
 		r = append_sizes_entry(reply, m, limit_keys[i], values);
 	}
-	if (r >= 0)
-		r = bus_game_usage(m, g, "dmem.current", values);
+	bus_game_usage(m, g, "dmem.current", values);
 	if (r >= 0)
 		r = append_sizes_entry(reply, m, "current", values);
 	if (r >= 0)

@@ -19,9 +19,7 @@ static uint64_t region_current(const Manager *m, const Region *region)
 
 	if (cgroup_open(&m->hierarchy, "/", &root) < 0 || cgroup_read_table(root, "dmem.current", &table) < 0)
 		return 0;
-	for (size_t i = 0; i < table.n; i++)
-		if (streq(table.entries[i].region, region->name))
-			value = table.entries[i].value;
+	(void)dmem_table_get(&table, region->name, &value);
 	return value;
 }
 

@@ -94,6 +94,16 @@ static int table_add(DmemTable *table, size_t *n_alloc, const char *region, size
 	return 0;
 }
 
+int dmem_table_get(const DmemTable *table, const char *region, uint64_t *ret)
+{
+	for (size_t i = 0; i < table->n; i++)
+		if (streq(table->entries[i].region, region)) {
+			*ret = table->entries[i].value;
+			return 0;
+		}
+	return -ENXIO;
+}
+
 int dmem_parse(const char *text, DmemTable *ret)
 {
 	auto_dmem_table DmemTable table = {};

@@ -46,6 +46,9 @@ int dmem_parse(const char *text, DmemTable *ret);
 void dmem_table_done(DmemTable *table);
 #define auto_dmem_table _cleanup_(dmem_table_done)
 
+/* The value of one region; -ENXIO if the table does not have it. */
+int dmem_table_get(const DmemTable *table, const char *region, uint64_t *ret);
+
 /* The value of one region straight from a file's text, without allocation; -ENXIO if the region
  * has no line, -EBADMSG if its line is malformed. */
 int dmem_find(const char *text, const char *region, uint64_t *ret);

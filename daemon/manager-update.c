@@ -50,9 +50,7 @@ static int read_current(Builder *b, const char *path, const Cgroup *known, uint6
 	if (cgroup_read_table(known, "dmem.current", &table) < 0)
 		return 0;
 	for (size_t i = 0; i < regions->n; i++)
-		for (size_t k = 0; k < table.n; k++)
-			if (streq(table.entries[k].region, regions->items[i].name))
-				current[i] = table.entries[k].value;
+		(void)dmem_table_get(&table, regions->items[i].name, &current[i]);
 	return 0;
 }
 
