@@ -122,16 +122,6 @@ class Types(Case):
         sources[0].manager.Withdraw()
         sources[16].report(None)
 
-    def test_128_games(self):
-        processes = [self.box.process(self.box.unit(f'plain-{i}.scope')) for i in range(129)]
-        source = self.source()
-        for i in range(0, 128, 64):
-            self.source(f'source-{i}').report(None, running=pidfds(*processes[i:i + 64]))
-        self.assertEqual(len(self.manager().ListGames()), 128)
-        self.refuses('LimitsExceeded', lambda: source.report(processes[128]))
-        source.report(processes[0])
-        self.wait_low(processes[0], FRONT1)
-
     def test_withdraw_takes_no_arguments(self):
         obj = self.caller.get_object(BUS_NAME, BUS_PATH, introspect=False)
         self.refuses('InvalidArgs', lambda: obj.Withdraw('x', dbus_interface=MANAGER, signature='s'))

@@ -60,7 +60,7 @@ class Restore(Case):
 
     def test_kills_one_after_the_other(self):
         game, source = self.protect()
-        for _ in range(4):
+        for _ in range(3):
             self.box.stop(signal.SIGKILL)
             self.start()
             self.source().report(game)

@@ -66,6 +66,18 @@ class Flood(Case):
         self.assertLess(time.monotonic() - begin, 5)
 
 
+class Limits(Case):
+    def test_128_games(self):
+        processes = [self.box.process(self.box.unit(f'plain-{i}.scope')) for i in range(129)]
+        source = self.source()
+        for i in range(0, 128, 64):
+            self.source(f'source-{i}').report(None, running=pidfds(*processes[i:i + 64]))
+        self.assertEqual(len(self.manager().ListGames()), 128)
+        self.refuses('LimitsExceeded', lambda: source.report(processes[128]))
+        source.report(processes[0])
+        self.wait_low(processes[0], FRONT1)
+
+
 class Valgrind(Case):
     config = None
 

@@ -113,7 +113,7 @@ class Ends(Case):
 
     def test_many_units_come_and_go(self):
         source = self.source()
-        for i in range(20):
+        for i in range(9):
             game = self.game(appid=100 + i)
             source.report(game)
             if i % 3 == 0:
