@@ -284,6 +284,26 @@ static int round_add_groups(Round *round)
 	return 0;
 }
 
+/* The kernel lets no process into a group that distributes a controller: a unit that is being started would
+ * be locked out of its own. Slices, and a user's service manager that runs, hold groups and no process. */
+static int is_inner(const ApplyGroup *g)
+{
+	auto_strv char **children = NULL;
+	auto_free pid_t *pids = NULL;
+	size_t n;
+	int r;
+
+	if (streq(g->path, "/"))
+		return true;
+	r = cgroup_children(g->apply->hierarchy, g->path, &children);
+	if (r < 0)
+		return r;
+	if (!children[0])
+		return false;
+	r = cgroup_procs(g->apply->hierarchy, g->path, &pids, &n);
+	return r < 0 ? r : n == 0;
+}
+
 static int dmem_claim(ApplyGroup *g)
 {
 	Journal *j = &g->apply->journal;
@@ -297,6 +317,9 @@ static int dmem_claim(ApplyGroup *g)
 		g->dmem_on = r > 0;
 		return r;
 	}
+	r = is_inner(g);
+	if (r <= 0)
+		return r;
 	g->dmem_wanted = true;
 	if (g->apply->dry_run || journal_find(j, RECORD_DMEM, g->path, NULL, 0))
 		return 0;
