@@ -834,7 +834,8 @@ static void test_writes_refused(void **state)
 	assert_int_equal(APPLY(f, FRONT(GAME_A), FRONT(GAME_B), { SERVICE, 0, DMEM_LOW, 2 * MIB }), 0);
 	assert_int_equal(value(f, SERVICE, "dmem.low", R0), 2 * MIB);
 
-	/* putting back is refused: the record stays for the next try */
+	/* putting back is refused (to one that has no file open yet): the record stays for the next try */
+	start(f, false, true);
 	own(f, GAME_B, NOBODY, 0644);
 	assert_int_equal(seteuid(NOBODY), 0);
 	assert_int_equal(apply_restore(f->apply), -EACCES);
