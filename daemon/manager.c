@@ -112,28 +112,31 @@ static int on_rate(sd_event_source *s _unused_, uint64_t usec _unused_, void *us
 	Manager *m = userdata;
 
 	m->rate_source = sd_event_source_disable_unref(m->rate_source);
-	manager_queue_update(m, "reports came faster than they are applied");
+	manager_queue_update(m, "changes came faster than they are applied");
 	return 0;
 }
 
-/* True if the user may cause one more change now; else a timer is armed for the next second. */
+/* True if the user may cause one more change now; else a timer is armed. A second's changes may come at once,
+ * and from then on one each 50 ms: whatever a user's units do, a report never waits for longer. */
 static bool take_rate(Manager *m, User *u)
 {
-	uint64_t now;
+	const uint64_t step = USEC_PER_SEC / USER_UPDATES_PER_SEC, ahead = USEC_PER_SEC - step;
+	uint64_t now, paid;
 
+	/* What is queued already does this one too. */
+	if (m->update_reason)
+		return true;
 	(void)sd_event_now(m->event, CLOCK_MONOTONIC, &now);
-	if (now >= u->rate_usec + USEC_PER_SEC) {
-		u->rate_usec = now;
-		u->rate_n = 0;
-	}
-	if (u->rate_n < USER_UPDATES_PER_SEC) {
-		u->rate_n++;
+	paid = MAX(u->rate_usec, now);
+	if (paid - now <= ahead) {
+		u->rate_usec = paid + step;
 		return true;
 	}
-	if (!m->rate_source &&
-	    sd_event_add_time(m->event, &m->rate_source, CLOCK_MONOTONIC, u->rate_usec + USEC_PER_SEC, 0, on_rate,
-			      m) >= 0)
+	if (!m->rate_source && sd_event_add_time(m->event, &m->rate_source, CLOCK_MONOTONIC, paid - ahead,
+						 10 * USEC_PER_MSEC, on_rate, m) >= 0) {
+		u->rate_usec = paid + step;
 		(void)sd_event_source_set_description(m->rate_source, "update-rate");
+	}
 	return !m->rate_source;
 }
 

@@ -87,8 +87,7 @@ void manager_free_games(Manager *m);
 typedef struct User {
 	uid_t uid;
 	bool active; /* has the active session of a seat */
-	uint64_t rate_usec; /* start of the second that rate_n counts in */
-	unsigned rate_n;    /* changes applied for this user in it */
+	uint64_t rate_usec; /* until when its share of changes is used up */
 } User;
 
 /* Units of a user, or of the system, that the configuration or their name makes interesting. */
@@ -211,7 +210,7 @@ void manager_queue_update(Manager *m, const char *reason);
 /* Does now what is queued: before a method is answered, so that the values are written first, and the one who
  * asked knows that they are. Not for callbacks of the layers below, which are in the middle of their work. */
 void manager_flush_update(Manager *m);
-/* The same for a change that one user caused: at most USER_UPDATES_PER_SEC of them a second. */
+/* The same for a change that one user caused: USER_UPDATES_PER_SEC of them a second are applied. */
 #define USER_UPDATES_PER_SEC 20
 void manager_queue_user_update(Manager *m, uid_t uid, const char *reason);
 /* The update itself (manager-update.c). */
