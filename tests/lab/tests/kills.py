@@ -151,8 +151,14 @@ class Test:
         default = 'max' if name == 'dmem.max' else '0'
         return owner != '1000:1000' or mode != '644' or any(v != default for v in values[1::2])
 
-    def check(self, first, what, i):
-        now = self.tree()
+    @staticmethod
+    def values(tree):
+        """What is promised. With nobody in front vramd only keeps dmem on."""
+        return '\n'.join(line for line in tree.splitlines()
+                         if ' dmem.' in line and any(v not in ('0', 'max') for v in line.split()[4:][1::2]))
+
+    def check(self, first, what, i, part=str):
+        now = part(self.tree())
         if now != first:
             guest.show_diff(first, now)
             self.log.flush()
@@ -179,11 +185,11 @@ class Test:
         self.busy.end()
         self.start()
         self.wait_for_name()
-        self.check(first, 'a new start', i)
+        self.check(self.values(first), 'a new start', i, self.values)
         self.restored['a new start'] += 1
         self.kill(self.daemon)
         self.restore()
-        self.check(first, '--restore', i)
+        self.check(first, '--restore after it', i)
 
     def run(self, kills, what):
         first = self.tree()

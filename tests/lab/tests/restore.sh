@@ -37,7 +37,7 @@ check_first() {
 setup_vramd
 printf '[Service]\nRestart=no\nExecStopPost=\n' > /etc/systemd/system/vramd.service.d/crash.conf
 systemctl daemon-reload
-systemctl restart vramd.service
+systemctl stop vramd.service
 start_seat_session deck
 start_user eve
 first=$(state)
@@ -65,7 +65,9 @@ kill -KILL "$(vramd_pid)"
 wait_until 5 unit_failed
 end_game "$GAME_UNIT"
 systemctl start vramd.service
-check_first "killed, the game ends, a new start" 0
+must "killed, the game ends, a new start: no value is left" no_low_at_all
+systemctl stop vramd.service
+check_first "and that stops: the tree" 0
 
 now_front
 kill -KILL "$(vramd_pid)"
@@ -83,7 +85,7 @@ value /user.slice dmem.low $REGION0
 check "and at the top" 0 "$VALUE"
 echo "$REGION0 0" > "$CGROUP$GAME_UNIT/dmem.low"
 echo "$REGION1 0" > $CGROUP$DECK/dmem.low
-for group in $DECK/app.slice $DECK /user.slice/user-1000.slice /user.slice ''; do
+for group in $DECK/app.slice $DECK/session.slice $DECK /user.slice/user-1000.slice /user.slice ''; do
 	echo -dmem > "$CGROUP$group/cgroup.subtree_control" || true
 done
 check_first "the stranger gone, by hand" 0
@@ -100,8 +102,8 @@ for group in "$GAME_UNIT" $DECK/app.slice $DECK /user.slice/user-1000.slice /use
 	echo "$REGION0 0" > "$CGROUP$group/dmem.low"
 	echo "$REGION1 0" > "$CGROUP$group/dmem.low"
 done
-for group in $DECK/app.slice $DECK /user.slice/user-1000.slice /user.slice ''; do
-	echo -dmem > "$CGROUP$group/cgroup.subtree_control"
+for group in $DECK/app.slice $DECK/session.slice $DECK /user.slice/user-1000.slice /user.slice ''; do
+	echo -dmem > "$CGROUP$group/cgroup.subtree_control" || true
 done
 check_first "by hand" 0
 
