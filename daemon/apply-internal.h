@@ -20,6 +20,7 @@ typedef struct ApplyGroup {
 	bool suspect;            /* open and read anew */
 	bool planned;            /* has a claim in the last plan, or is above one that has */
 	bool inner;              /* its children need dmem */
+	bool optional;           /* for their charges alone: no claim waits for it */
 	bool dmem_on;            /* its children have dmem */
 	bool owner_checked;      /* its files are ours or root's */
 

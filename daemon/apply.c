@@ -209,7 +209,7 @@ static bool plan_group_claims(const Plan *plan, const PlanGroup *pg)
 }
 
 /* A claim's group has dmem only if each group above distributes it. */
-static int round_add_ancestors(Round *round, const char *path)
+static int round_add_ancestors(Round *round, const char *path, bool optional)
 {
 	auto_free char *up = NULL;
 	ApplyGroup *g;
@@ -229,6 +229,7 @@ static int round_add_ancestors(Round *round, const char *path)
 		if (g->inner)
 			return 0;
 		g->planned = g->inner = true;
+		g->optional = optional;
 	}
 }
 
@@ -240,8 +241,8 @@ static int round_add_charged(Round *round, const char *path)
 	r = apply_group_get(round->apply, path, &g);
 	if (r < 0 || g->inner)
 		return r;
-	g->planned = g->inner = true;
-	return round_add_ancestors(round, path);
+	g->planned = g->inner = g->optional = true;
+	return round_add_ancestors(round, path, true);
 }
 
 static int round_add_groups(Round *round)
@@ -263,7 +264,7 @@ static int round_add_groups(Round *round)
 			continue;
 		r = apply_group_get(a, pg->path, &g);
 		if (r >= 0)
-			r = round_add_ancestors(round, pg->path);
+			r = round_add_ancestors(round, pg->path, false);
 		if (r < 0)
 			return r;
 		g->planned = true;
@@ -318,7 +319,9 @@ static int dmem_claim(ApplyGroup *g)
 		return r;
 	}
 	r = is_inner(g);
-	if (r <= 0)
+	if (r == 0)
+		return g->optional ? 0 : -EBUSY;
+	if (r < 0)
 		return r;
 	g->dmem_wanted = true;
 	if (g->apply->dry_run || journal_find(j, RECORD_DMEM, g->path, NULL, 0))
