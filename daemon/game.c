@@ -87,21 +87,30 @@ static size_t count_games(const Manager *m, uid_t uid)
 	return n;
 }
 
-/* A game that was only known by its unit learns more as soon as one of its processes is known. */
-static void game_learn(Manager *m, Game *g, const Process *p, uint32_t appid)
+/* Takes over what a process says of its game; true if that is another program than before. What an earlier one
+ * said of the game stays where this one says nothing: a child may have lost its environment. */
+static bool game_learn(const Manager *m, Game *g, const Process *p)
 {
 	GameIdentity fresh = { 0 };
-	int r;
+	bool changed;
 
-	if (g->identity.mark == MARK_NONE || !g->identity.exe) {
-		r = game_identify(&m->roots, p, &g->unit, &fresh);
-		if (r >= 0) {
-			game_identity_done(&g->identity);
-			g->identity = fresh;
-		}
-	}
-	if (g->identity.appid == 0)
-		g->identity.appid = appid;
+	if (game_identify(&m->roots, p, &g->unit, &fresh) < 0)
+		return false;
+	changed = !streq_ptr(fresh.exe, g->identity.exe);
+	if (fresh.mark == MARK_NONE)
+		fresh.mark = g->identity.mark;
+	if (fresh.appid == 0)
+		fresh.appid = g->identity.appid;
+	game_identity_done(&g->identity);
+	g->identity = fresh;
+	g->known_by = p->pid;
+	return changed;
+}
+
+void manager_name_game(const Manager *m, Game *g, const Process *p)
+{
+	if (g->known_by != p->pid)
+		(void)game_learn(m, g, p);
 }
 
 /* Takes unit over on success. */
@@ -149,7 +158,10 @@ static int find_or_make_game(Manager *m, const Process *p, uint32_t appid, Game 
 			return r;
 	}
 	g->left = false;
-	game_learn(m, g, p, appid);
+	if (g->known_by == 0)
+		(void)game_learn(m, g, p);
+	if (g->identity.appid == 0)
+		g->identity.appid = appid;
 	*ret = g;
 	return 0;
 }
@@ -185,6 +197,9 @@ static int on_recheck(sd_event_source *s _unused_, uint64_t usec _unused_, void 
 		t->moved = true;
 		manager_queue_user_update(t->manager, t->process->uid, "the game moved to another unit");
 	}
+	/* Launchers become the game. */
+	if (t->game && t->game->known_by == t->process->pid && game_learn(t->manager, t->game, t->process))
+		manager_queue_user_update(t->manager, t->process->uid, "the game is another program now");
 	if (first)
 		arm_recheck(t, RECHECK_SECOND_USEC);
 	return 0;
@@ -357,7 +372,7 @@ static void learn_from_unit(Manager *m, Game *g)
 		return;
 	/* The pid may have been given to another process meanwhile. */
 	if (cgroup_path_is_below(p->cgroup, g->unit.cgroup))
-		game_learn(m, g, p, 0);
+		(void)game_learn(m, g, p);
 }
 
 static bool unit_names_a_game(const Manager *m, const UnitPath *unit)

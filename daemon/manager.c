@@ -349,6 +349,7 @@ static int take_report(Manager *m, uid_t uid, FocusReport *report)
 		r = manager_track_game(m, fresh->game, fresh->appid, &g);
 		if (r < 0)
 			return r;
+		manager_name_game(m, g, fresh->game);
 	}
 	for (size_t i = 0; i < fresh->n_running; i++)
 		if (manager_track_game(m, fresh->running[i], 0, &g) < 0)
@@ -386,6 +387,7 @@ int manager_hold(Manager *m, uid_t uid, pid_t caller, const char *who, const cha
 	r = manager_track_game(m, p, 0, &g);
 	if (r < 0)
 		return r;
+	manager_name_game(m, g, p);
 	r = hold_new(m->holds, uid, caller, who, why, p, ret_fd, &hold);
 	if (r < 0)
 		return r;

@@ -51,6 +51,7 @@ struct Game {
 	UnitPath unit;
 	uid_t uid;
 	GameIdentity identity;
+	pid_t known_by;     /* the process that identity is of; 0 = none yet */
 	bool named;         /* its unit says by itself that it is a game: lives as long as the unit */
 	bool announced;     /* on the bus */
 	bool left;          /* a process of it moved to another unit */
@@ -62,6 +63,8 @@ struct Game {
 
 /* Finds or makes the game of a process. -ENOENT: it is in no unit that could be protected; -EDQUOT. */
 int manager_track_game(Manager *m, Process *p, uint32_t appid, Game **ret);
+/* The process is what is played, whatever else, like a launcher, was found in its unit before. */
+void manager_name_game(const Manager *m, Game *g, const Process *p);
 /* Watches a process that is no game (a compositor). */
 int manager_track(Manager *m, Process *p, Tracked **ret);
 Game *manager_game_of(const Manager *m, const Process *p);
