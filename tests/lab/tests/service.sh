@@ -12,6 +12,7 @@ is_right() { protected "$GAME_UNIT"; }
 active() { systemctl --quiet is-active vramd.service; }
 restarted() { active && [ "$(vramd_pid)" != "$pid" ]; }
 logged() { vramd_log | grep -q "$1"; }
+held() { [ "$(busctl call io.github.vramd1 /io/github/vramd1 io.github.vramd1.Manager ListHolds | cut -d' ' -f2)" = 1 ]; }
 no_journal() { [ ! -e /run/vramd/journal ]; }
 }
 status_of() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$(vramd_pid)/status"; }
@@ -44,9 +45,10 @@ echo "    memory of its own: $(status_of RssAnon)"
 
 echo "--- a game"
 start_game deck 100
-front deck "$GAME_PID" --compositor "$(systemctl show -P MainPID seat-session-deck.service)" || true
 front deck "$GAME_PID"
 must "protected" wait_until 10 is_right
+# Its scope began with systemd-run, as one of Steam's begins with a launcher.
+check "its name is that of the process in front" '"name": "sleep"' "$(vramctl games --json | grep -o '"name": "[a-z-]*"')"
 for verb in status games doctor dump 'status --json' 'games --json' 'doctor --json'; do
 	# shellcheck disable=SC2086 # words
 	check "deck: vramctl $verb" 0 "$(exit_of as deck vramctl $verb)"
@@ -55,12 +57,14 @@ must "doctor finds no problem" grep -q '"problems": *0\|Problems: 0' <(vramctl d
 as deck vramctl doctor | sed 's/^/    /'
 
 echo "--- vramctl run"
-as deck vramctl run --scope-name=app-mine-1.scope -- bash -c 'cat /proc/self/cgroup; sleep 2; exit 7' > "$WORK/run" 2>&1 &
+as deck vramctl run --scope-name=app-mine-1.scope -- bash -c 'cat /proc/self/cgroup; sleep 4; exit 7' > "$WORK/run" 2>&1 &
 run=$!
 mine=$DECK/app.slice/app-mine-1.scope
-wait_until 10 test -e "$CGROUP$mine"
-check "vramctl games knows it" app-mine-1.scope "$(sleep 1; vramctl games --json | grep -o 'app-mine-1.scope' | head -n1)"
+wait_until 10 held
+check "vramctl games knows it" app-mine-1.scope "$(vramctl games --json | grep -o 'app-mine-1.scope' | head -n1)"
 check "a hold" 1 "$(busctl call io.github.vramd1 /io/github/vramd1 io.github.vramd1.Manager ListHolds | cut -d' ' -f2)"
+named_bash() { vramctl games --json | grep -q '"name": "bash"'; }
+must "by what it became" wait_until 3 named_bash
 status=0
 wait $run || status=$?
 check "its exit status" 7 $status
