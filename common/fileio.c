@@ -82,6 +82,29 @@ int read_head_at(int dir_fd, const char *name, size_t max, char **ret, size_t *r
 	return 0;
 }
 
+int read_piece_at(int dir_fd, const char *name, size_t max, char **ret)
+{
+	auto_free char *buf = malloc(max + 1);
+	auto_close int fd = -EBADF;
+	ssize_t k;
+
+	if (!buf)
+		return -ENOMEM;
+	fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+	do
+		k = read(fd, buf, max + 1);
+	while (k < 0 && errno == EINTR);
+	if (k < 0)
+		return -errno;
+	if ((size_t)k > max)
+		return -E2BIG;
+	buf[k] = '\0';
+	*ret = TAKE_PTR(buf);
+	return 0;
+}
+
 static int write_full(int fd, const char *data, size_t size)
 {
 	while (size > 0) {

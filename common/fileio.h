@@ -22,6 +22,10 @@ int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *r
 /* The same of a file of any length, where the first max bytes are enough. */
 int read_head_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size);
 
+/* The same for a file whose text the kernel makes in one piece, as for the files of a process or a control group:
+ * all of it with one read(2). */
+int read_piece_at(int dir_fd, const char *name, size_t max, char **ret);
+
 /* Writes text with one write(2) to an existing file; neither created nor truncated. For cgroupfs
  * and procfs, where each write is one command. flags: more of them for open(2). -EIO on a short
  * write. */

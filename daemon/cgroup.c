@@ -248,7 +248,7 @@ static int check_gone(const Cgroup *g, int r)
 
 static int read_control(const Cgroup *g, const char *file, char **ret)
 {
-	return check_gone(g, read_file_at(g->dir_fd, file, DMEM_TEXT_MAX, ret, NULL));
+	return check_gone(g, read_piece_at(g->dir_fd, file, DMEM_TEXT_MAX, ret));
 }
 
 int cgroup_read_table(const Cgroup *g, const char *file, DmemTable *ret)

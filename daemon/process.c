@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 
 #include "cgroup.h"
 #include "parse.h"
 #include "process.h"
 
 #define PROC_TEXT_MAX (64 * KIB)
+
+/* struct pidfd_info of linux/pidfd.h, which Debian 12 does not have. */
+typedef struct PidfdInfo {
+	uint64_t mask, cgroupid;
+	uint32_t pid, tgid, ppid, ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
+	int32_t exit_code;
+} PidfdInfo;
+#define GET_PIDFD_INFO _IOWR(0xff, 11, PidfdInfo)
+#define PIDFD_INFO_WITH_CREDS (UINT64_C(1) << 1)
 
 /* The value of a "Key:\tvalue..." line, up to the first blank; -ENOENT if there is no such line. */
 static int proc_field(const char *text, const char *key, uint64_t *ret)
@@ -56,7 +66,7 @@ static int pidfd_get_pid(int pidfd, pid_t *ret)
 	if (pidfd < 0)
 		return -EBADF;
 	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-	r = read_file_at(AT_FDCWD, path, PROC_TEXT_MAX, &text, NULL);
+	r = read_piece_at(AT_FDCWD, path, PROC_TEXT_MAX, &text);
 	if (r == -ENOENT)
 		return -EBADF;
 	if (r < 0)
@@ -81,16 +91,23 @@ static int read_proc(const Roots *roots, pid_t pid, const char *file, char **ret
 		path = NULL;
 		return -ENOMEM;
 	}
-	r = read_file_at(AT_FDCWD, path, PROC_TEXT_MAX, ret, NULL);
+	r = read_piece_at(AT_FDCWD, path, PROC_TEXT_MAX, ret);
 	return r == -ENOENT ? -ESRCH : r;
 }
 
-static int read_uid(const Roots *roots, pid_t pid, uid_t *ret)
+/* Of a fd that is certainly a pidfd: ioctl(2) on another one could do anything. A folder that stands in for
+ * /proc, or a kernel before 6.13, leaves it to the file. */
+static int read_uid(const Roots *roots, int pidfd, pid_t pid, uid_t *ret)
 {
+	PidfdInfo info = { .mask = PIDFD_INFO_WITH_CREDS };
 	auto_free char *text = NULL;
 	uint64_t uid;
 	int r;
 
+	if (!roots->relocated && ioctl(pidfd, GET_PIDFD_INFO, &info) >= 0 && info.mask & PIDFD_INFO_WITH_CREDS) {
+		*ret = info.ruid;
+		return 0;
+	}
 	r = read_proc(roots, pid, "status", &text);
 	if (r < 0)
 		return r;
@@ -127,7 +144,7 @@ int process_new(const Roots *roots, int pidfd, Process **ret)
 	r = pidfd_get_pid(p->pidfd, &p->pid);
 	if (r < 0)
 		return r;
-	r = read_uid(roots, p->pid, &p->uid);
+	r = read_uid(roots, p->pidfd, p->pid, &p->uid);
 	if (r >= 0)
 		r = read_cgroup(roots, p->pid, &p->cgroup);
 	/* Only now is it certain that what was read is about this process. */
