@@ -18,11 +18,12 @@ mark() {
 	echo "$1: $2 $3 (mark: <= $4) $word"
 }
 
-# setup_bench [CONFIGURATION]: the tests' vramd logs at debug level, this one is like a user's
+# The tests' vramd logs at debug level, this one is like a user's.
 setup_bench() {
 	mkdir -p /etc/systemd/system/vramd.service.d
 	printf '[Service]\nEnvironment=VRAMD_LOG_LEVEL=info\n' > /etc/systemd/system/vramd.service.d/zz-bench.conf
-	setup_vramd "$@" > /dev/null 2>&1
+	# shellcheck disable=SC2119
+	setup_vramd > /dev/null 2>&1
 }
 
 # setup_games: two games that hold some of the first GPU's VRAM, as different games do
@@ -47,6 +48,7 @@ reaction() {
 finish() {
 	local status=$?
 	[ $status -eq 0 ] || [ $status -eq 3 ] || show_state
+	# shellcheck disable=SC2046
 	kill $(jobs -p) 2> /dev/null || true
 	exit $status
 }
