@@ -48,7 +48,8 @@ start_game deck 100
 front deck "$GAME_PID"
 must "protected" wait_until 10 is_right
 # Its scope began with systemd-run, as one of Steam's begins with a launcher.
-check "its name is that of the process in front" '"name": "sleep"' "$(vramctl games --json | grep -o '"name": "[a-z-]*"')"
+named() { vramctl games --json | grep -q "\"name\": \"$1\""; }
+must "it has the name of what it became" wait_until 3 named sleep
 for verb in status games doctor dump 'status --json' 'games --json' 'doctor --json'; do
 	# shellcheck disable=SC2086 # words
 	check "deck: vramctl $verb" 0 "$(exit_of as deck vramctl $verb)"
@@ -63,8 +64,7 @@ mine=$DECK/app.slice/app-mine-1.scope
 wait_until 10 held
 check "vramctl games knows it" app-mine-1.scope "$(vramctl games --json | grep -o 'app-mine-1.scope' | head -n1)"
 check "a hold" 1 "$(busctl call io.github.vramd1 /io/github/vramd1 io.github.vramd1.Manager ListHolds | cut -d' ' -f2)"
-named_bash() { vramctl games --json | grep -q '"name": "bash"'; }
-must "by what it became" wait_until 3 named_bash
+must "by what it became" wait_until 3 named bash
 status=0
 wait $run || status=$?
 check "its exit status" 7 $status
