@@ -31,12 +31,12 @@ static void check_abilities(Doctor *d, const Manager *m)
 		Level level;
 		const char *have, *lack, *advice;
 	} abilities[] = {
-		{ "claim", LEVEL_WARNING, "a protected game's new buffers push out unprotected ones",
+		/* Both came with Linux 7.3, and only the peak can be seen. */
+		{ "dmem-peak", LEVEL_WARNING,
+		  "a protected game's new buffers push out unprotected ones, and peaks are kept",
 		  "dmem.low works on the way back only, new buffers of the game go to system memory "
 		  "when the card is full",
 		  "Use Linux 7.3 or newer." },
-		{ "dmem-peak", LEVEL_NOTE, "the kernel keeps the peak of each group",
-		  "the kernel keeps no peaks, so games show none", "Use Linux 7.3 or newer." },
 		{ "dmem-events", LEVEL_NOTE, "evictions come as events",
 		  "the kernel does not tell of evictions, so vramd samples while a game is in front and "
 		  "cannot count them",

@@ -64,7 +64,7 @@ REGIONS = {
 MANAGER_PROPERTIES = properties(
     Version='0.1.0', State='protecting', Reason='"Cyberpunk 2077" is in front and holds most of its share.',
     ForegroundGame=dbus.ObjectPath(PATH + '/game/1'), Menu='closed', FocusSource='gamescope',
-    Abilities=dbus.Array(['dmem', 'claim'], signature='s'))
+    Abilities=dbus.Array(['dmem', 'dmem-peak'], signature='s'))
 
 
 class Base(dbus.service.Object):

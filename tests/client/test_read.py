@@ -37,7 +37,7 @@ class Read(BusTest):
         self.assertEqual(list(s), ['version', 'state', 'reason', 'foreground', 'menu', 'focus_source',
                                    'abilities', 'regions', 'games', 'holds'])
         self.assertEqual(s['foreground'], '/io/github/vramd1/game/1')
-        self.assertEqual(s['abilities'], ['dmem', 'claim'])
+        self.assertEqual(s['abilities'], ['dmem', 'dmem-peak'])
         self.assertEqual(s['regions'][0], {
             'name': CARD0, 'device': '/dev/dri/card0', 'pci': '0000:03:00.0', 'driver': 'amdgpu',
             'integrated': False, 'capacity': 8192 * MIB, 'current': 7100 * MIB,
