@@ -203,6 +203,20 @@ static int add_signals(Manager *m)
 	return r;
 }
 
+/* A vramd that protects nothing sleeps until something happens: only while it protects does it wake up to tell
+ * systemd that it lives. */
+static int on_post(sd_event_source *s _unused_, void *userdata)
+{
+	Manager *m = userdata;
+	bool want = m->state == STATE_PROTECTING;
+	uint64_t usec;
+
+	if (want == (sd_event_get_watchdog(m->event) > 0) || sd_watchdog_enabled(false, &usec) <= 0)
+		return 0;
+	(void)sd_notifyf(false, "WATCHDOG_USEC=%llu", want ? (unsigned long long)usec : 0);
+	return sd_event_set_watchdog(m->event, want);
+}
+
 static int run(Manager *m)
 {
 	int r, q;
@@ -210,6 +224,8 @@ static int run(Manager *m)
 	r = add_signals(m);
 	if (r >= 0)
 		r = sd_event_set_watchdog(m->event, true);
+	if (r >= 0)
+		r = sd_event_add_post(m->event, NULL, on_post, m);
 	if (r < 0)
 		return log_error_errno(r, "Cannot set up the event loop: %m");
 	bus_init(m, notify_ready);
