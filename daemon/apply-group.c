@@ -34,7 +34,7 @@ static void group_close(ApplyGroup *g)
 	g->watch = sd_event_source_disable_unref(g->watch);
 	g->cgroup = cgroup_close(g->cgroup);
 	g->css_inode = 0;
-	g->dmem_on = g->owner_checked = false;
+	g->dmem_on = g->owner_checked = g->childless = false;
 }
 
 static ApplyGroup *group_free(ApplyGroup *g)
@@ -201,6 +201,6 @@ int apply_group_refresh(ApplyGroup *g)
 	}
 	group_check_records(g, g->cgroup->inode, apply_group_css_changed(g));
 	apply_group_note_css(g);
-	g->suspect = g->dmem_on = g->owner_checked = false;
+	g->suspect = g->dmem_on = g->owner_checked = g->childless = false;
 	return 0;
 }

@@ -128,6 +128,11 @@ static void on_child_changed(ApplyGroup *g, const char *name)
 	ApplyGroup *child;
 	uint64_t before;
 
+	/* The first group in it: now it may want dmem. */
+	if (g->childless) {
+		g->childless = false;
+		tell_lost(a, g->path);
+	}
 	if (asprintf(&path, "%s/%s", streq(g->path, "/") ? "" : g->path, name) < 0) {
 		path = NULL;
 		return;

@@ -287,7 +287,7 @@ static int round_add_groups(Round *round)
 
 /* The kernel lets no process into a group that distributes a controller: a unit that is being started would
  * be locked out of its own. Slices, and a user's service manager that runs, hold groups and no process. */
-static int is_inner(const ApplyGroup *g)
+static int is_inner(ApplyGroup *g)
 {
 	auto_strv char **children = NULL;
 	auto_free pid_t *pids = NULL;
@@ -299,8 +299,10 @@ static int is_inner(const ApplyGroup *g)
 	r = cgroup_children(g->apply->hierarchy, g->path, &children);
 	if (r < 0)
 		return r;
-	if (!children[0])
+	if (!children[0]) {
+		g->childless = g->watch;
 		return false;
+	}
 	r = cgroup_procs(g->apply->hierarchy, g->path, &pids, &n);
 	return r < 0 ? r : n == 0;
 }
@@ -311,7 +313,7 @@ static int dmem_claim(ApplyGroup *g)
 	Record *record;
 	int r;
 
-	if (!g->inner || g->dmem_on)
+	if (!g->inner || g->dmem_on || (g->optional && g->childless))
 		return 0;
 	r = cgroup_has_dmem_children(g->cgroup);
 	if (r != 0) {
