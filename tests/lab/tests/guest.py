@@ -6,7 +6,6 @@ import difflib
 import os
 import pathlib
 import pwd
-import signal
 import subprocess
 import sys
 import time
@@ -119,7 +118,7 @@ class Group:
         path_of(self.path).rmdir()
 
 
-def spawn_vramd(log, *args):
+def spawn_vramd(log, *args, wrapper=(), level='debug'):
     """As the unit would start it: user vramd, and only these capabilities."""
     program = next(line.split('=', 1)[1].split()[0]
                    for line in (BUILD / 'systemd/vramd.service').read_text().splitlines()
@@ -129,5 +128,6 @@ def spawn_vramd(log, *args):
     os.chown('/run/vramd', me.pw_uid, me.pw_gid)
     return subprocess.Popen(
         ['setpriv', '--reuid=vramd', '--regid=vramd', '--clear-groups', f'--inh-caps=-all,{CAPABILITIES}',
-         f'--ambient-caps=-all,{CAPABILITIES}', f'--bounding-set=-all,{CAPABILITIES}', program, *args],
-        stdout=log, stderr=log, env={'VRAMD_LOG_LEVEL': 'debug', 'PATH': os.environ['PATH']})
+         f'--ambient-caps=-all,{CAPABILITIES}', f'--bounding-set=-all,{CAPABILITIES}', *wrapper,
+         program, *args],
+        stdout=log, stderr=log, env={'VRAMD_LOG_LEVEL': level, 'PATH': os.environ['PATH']})

@@ -11,9 +11,7 @@ First on a tree where dmem is off, then on one where the administrator had switc
 values of his own.
 """
 
-import contextlib
 import os
-import pathlib
 import random
 import signal
 import subprocess

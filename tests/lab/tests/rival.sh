@@ -30,16 +30,16 @@ write_rival() { as_rival "$GAME_UNIT" $rival_value > /dev/null || true; }
 is_theirs() { value "$GAME_UNIT" dmem.low $REGION0; [ "$VALUE" = $rival_value ]; }
 logged() { vramd_log | grep -q "$1"; }
 }
-# As a packager or another tool may have done: so that deck's own systemd makes files that belong to deck.
-echo +dmem | tee $CGROUP/cgroup.subtree_control $CGROUP/user.slice/cgroup.subtree_control > /dev/null
-
+# As another tool may have done; with this deck's own systemd makes files that belong to deck.
 setup_vramd
+systemctl stop vramd.service
 start_seat_session deck
-for group in /user.slice/user-1000.slice $DECK; do
+for group in '' /user.slice /user.slice/user-1000.slice $DECK; do
 	echo +dmem > "$CGROUP$group/cgroup.subtree_control"
 done
 toggle
 before=$(tree_state | grep -v /session.slice/)
+systemctl start vramd.service
 
 echo "--- ownership=exclusive"
 start_game deck 100

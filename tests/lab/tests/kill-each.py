@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""kill -9 at each single step: before the first, the second, ... system call with which vramd changes
+anything, from its start over the protection of a game to its end. After each "vramd --restore" makes the
+tree what it was at first. Where kills.py hopes, this knows; but it knows only one story."""
+
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, '/lab/src/tests/lab/tests')
+import guest  # noqa: E402
+
+CALLS = ('write', 'pwrite64', 'fchownat', 'fchmodat', 'renameat', 'unlinkat')
+APPS = guest.user_service(1000) + '/app.slice'
+
+
+def protected(group):
+    try:
+        return ' 0\n' not in (guest.path_of(group) / 'dmem.low').read_text()
+    except OSError:
+        return False
+
+
+def story(log, game, call, n):
+    """True if the nth call of that kind was reached, and killed vramd."""
+    tracer = guest.spawn_vramd(log, wrapper=('strace', '-qq', '-o', '/dev/null', '-e', f'trace={call}',
+                                             '-e', f'inject={call}:signal=SIGKILL:when={n}'), level='err')
+    guest.wait_for(lambda: tracer.poll() is not None or protected(game.path), 'protection or death', 30)
+    if tracer.poll() is None:
+        subprocess.run(['pkill', '-TERM', '-P', str(tracer.pid)], check=False)
+    status = tracer.wait(30)
+    if status not in (0, -signal.SIGKILL):
+        sys.exit(f'FAIL: vramd ended with {status} at {call} {n}')
+    return status != 0
+
+
+def main():
+    guest.setup('deck')
+    subprocess.run(['systemctl', 'stop', 'vramd.service'], check=True)
+    log = open('/tmp/vramd.log', 'ab')
+    # His service manager makes the files of new groups his: so owners change as well.
+    for group in ('/', '/user.slice', '/user.slice/user-1000.slice', guest.user_service(1000), APPS):
+        guest.write(group, 'cgroup.subtree_control', '+dmem')
+    for what in ('dmem on at first', 'dmem off at first'):
+        game = guest.Group(f'{APPS}/app-steam-app100-1.scope', 1000)
+        game.spawn('sleep', 'infinity')
+        first = guest.tree()
+        kills, changed = {}, 0
+        for call in CALLS:
+            n = 0
+            while story(log, game, call, n + 1):
+                n += 1
+                changed += guest.tree() != first
+                status = guest.spawn_vramd(log, '--restore').wait(20)
+                now = guest.tree()
+                if status != 0 or now != first:
+                    guest.show_diff(first, now)
+                    sys.exit(f'FAIL: {what}: killed before {call} {n}, something is left behind ({status})')
+            kills[call] = n
+        if guest.tree() != first:
+            guest.show_diff(first, guest.tree())
+            sys.exit(f'FAIL: {what}: something is left behind without a kill')
+        n = sum(kills.values())
+        if changed < n / 2:
+            sys.exit(f'FAIL: {what}: only {changed} of {n} kills found a change: this test shows little')
+        print(f'ok: {what}: killed before each of {n} calls, {changed} times with the tree changed: ' +
+              ', '.join(f'{name} {count}' for name, count in kills.items()), flush=True)
+        game.end()
+        for group in (APPS, guest.user_service(1000), '/user.slice/user-1000.slice', '/user.slice', '/'):
+            guest.write(group, 'cgroup.subtree_control', '-dmem')
+
+
+if __name__ == '__main__':
+    main()
