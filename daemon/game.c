@@ -262,17 +262,17 @@ int manager_track_game(Manager *m, Process *p, uint32_t appid, Game **ret)
 
 int manager_get_process(Manager *m, int pidfd, Process **ret)
 {
-	auto_process Process *p = NULL;
+	pid_t pid;
 	int r;
 
-	r = process_new(&m->roots, pidfd, &p);
+	r = process_get_pid(pidfd, &pid);
 	if (r < 0)
 		return r;
 	/* Two living processes cannot have one pid: it is the same one. */
 	for (size_t i = 0; i < m->n_tracked; i++) {
 		Process *known = m->tracked[i]->process;
 
-		if (known->pid != p->pid || !process_is_alive(known))
+		if (known->pid != pid || !process_is_alive(known))
 			continue;
 		if (process_refresh(&m->roots, known) == 1) {
 			m->tracked[i]->moved = true;
@@ -281,8 +281,7 @@ int manager_get_process(Manager *m, int pidfd, Process **ret)
 		*ret = process_ref(known);
 		return 0;
 	}
-	*ret = TAKE_PTR(p);
-	return 0;
+	return process_new(&m->roots, pidfd, ret);
 }
 
 /* --- Clearing up ------------------------------------------------------------------------------ */
@@ -316,6 +315,18 @@ const char *game_end_reason(const Game *g)
 	return cgroup_is_populated(g->group) > 0 ? "nobody calls it a game any more" : "the game ended";
 }
 
+/* What its unit, Steam's reaper or its environment call a game stays one until it ends, also while nobody
+ * names it: behind another window it still has its share. One of its processes is enough to know. */
+static bool is_last_of_a_game(const Manager *m, const Tracked *t)
+{
+	if (!t->game || t->game->identity.mark == MARK_NONE || t->game->identity.mark == MARK_FLATPAK)
+		return false;
+	for (size_t i = 0; i < m->n_tracked; i++)
+		if (m->tracked[i] != t && m->tracked[i]->game == t->game)
+			return false;
+	return true;
+}
+
 void manager_refresh_games(Manager *m)
 {
 	for (size_t i = m->n_tracked; i-- > 0;) {
@@ -324,7 +335,7 @@ void manager_refresh_games(Manager *m)
 		if (m->recheck && process_refresh(&m->roots, t->process) == 1)
 			t->moved = true;
 		/* The last reference is ours: no report and no hold names it any more. */
-		if (t->process->n_ref == 1 || !process_is_alive(t->process))
+		if (!process_is_alive(t->process) || (t->process->n_ref == 1 && !is_last_of_a_game(m, t)))
 			untrack(m, i);
 		else if (t->moved)
 			follow_move(m, t);

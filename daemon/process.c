@@ -55,8 +55,8 @@ static int pidfd_check(int pidfd)
 	return p.revents ? -ESRCH : 0;
 }
 
-/* The pid in our own pid namespace. An fd's own line is always in the real /proc. */
-static int pidfd_get_pid(int pidfd, pid_t *ret)
+/* An fd's own line is always in the real /proc. */
+int process_get_pid(int pidfd, pid_t *ret)
 {
 	auto_free char *text = NULL;
 	char path[sizeof("/proc/self/fdinfo/") + 11];
@@ -141,7 +141,7 @@ int process_new(const Roots *roots, int pidfd, Process **ret)
 	p->pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
 	if (p->pidfd < 0)
 		return -errno;
-	r = pidfd_get_pid(p->pidfd, &p->pid);
+	r = process_get_pid(p->pidfd, &p->pid);
 	if (r < 0)
 		return r;
 	r = read_uid(roots, p->pidfd, p->pid, &p->uid);

@@ -18,6 +18,9 @@ typedef struct Process {
 	char *cgroup; /* path of its control group when last asked; changed by process_refresh() */
 } Process;
 
+/* The pid behind a pidfd, in our own pid namespace. Errors as of process_new(). */
+int process_get_pid(int pidfd, pid_t *ret);
+
 /* Takes a duplicate of pidfd. -ESRCH if the process has ended or lives in a pid namespace that
  * we cannot see into, -EBADF if the fd is no pidfd, -EACCES or -EPERM if /proc hides it; further
  * errors of process_parse_cgroup(). */

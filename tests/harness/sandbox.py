@@ -82,6 +82,8 @@ class Process:
         (self.proc / 'status').write_text(
             f'Name:\t{comm}\nPid:\t{self.pid}\nPPid:\t{ppid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n')
         os.symlink(argv[0], self.proc / 'exe')
+        for path in (self.proc, *self.proc.iterdir()):
+            os.chown(path, uid, uid, follow_symlinks=False)
         self.move(group)
 
     def move(self, group):

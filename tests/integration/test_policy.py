@@ -79,6 +79,18 @@ class Roles(Case):
         source.report(game)
         self.wait_low(game, FRONT1)
 
+    def test_what_is_a_game_by_itself_stays_one(self):
+        """A source that says nobody, and names no running games: in its launcher's unit, the environment tells."""
+        group = self.box.unit('lutris.scope')
+        game, source = self.box.process(group, environ={'LUTRIS_GAME_UUID': 'x', 'SteamAppId': 10}), self.source()
+        source.report(game)
+        self.wait_low(game, FRONT1)
+        self.charge(game, 3000 * MIB)
+        source.report(None)
+        self.wait_low(game, 1500 * MIB)
+        game.kill()
+        self.wait_low(group, 0)
+
     def test_two_games(self):
         one, two, source = self.game(10, pid=1), self.game(20, pid=2), self.source()
         source.report(one, running=pidfds(two))
