@@ -21,6 +21,8 @@ import time
 import dbus
 import dbusmock
 
+import signals  # noqa: F401
+
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUS_NAME = 'io.github.vramd1'
 BUS_PATH = '/io/github/vramd1'
