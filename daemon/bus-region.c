@@ -48,7 +48,8 @@ static int get_property(sd_bus *bus _unused_, const char *path, const char *inte
 	const Region *region = region_of(path, m);
 
 	if (!region)
-		return sd_bus_error_setf(error, SD_BUS_ERROR_UNKNOWN_OBJECT, "There is no region '%s' (any more)", path);
+		return sd_bus_error_setf(error, SD_BUS_ERROR_UNKNOWN_OBJECT,
+					 "There is no region '%s' (any more)", path);
 	if (streq(property, "Name"))
 		return sd_bus_message_append(reply, "s", region->name);
 	if (streq(property, "DevicePath"))

@@ -14,14 +14,16 @@ static void emit_game_changed(Manager *m, const Game *g)
 	auto_free char *path = bus_game_path(g);
 
 	if (path)
-		warn_if(sd_bus_emit_properties_changed(m->bus, path, VRAMD_IFACE_GAME, "Foreground", "Low", "Min", NULL),
+		warn_if(sd_bus_emit_properties_changed(m->bus, path, VRAMD_IFACE_GAME, "Foreground", "Low",
+						       "Min", NULL),
 			"PropertiesChanged");
 }
 
 static void on_state_changed(Manager *m)
 {
 	if (m->bus)
-		warn_if(sd_bus_emit_properties_changed(m->bus, VRAMD_PATH, VRAMD_IFACE_MANAGER, "State", "Reason", NULL),
+		warn_if(sd_bus_emit_properties_changed(m->bus, VRAMD_PATH, VRAMD_IFACE_MANAGER, "State",
+						       "Reason", NULL),
 			"PropertiesChanged");
 }
 

@@ -39,7 +39,8 @@ static void dump_games(const Manager *m, FILE *f)
 	for (size_t i = 0; i < m->n_games; i++) {
 		const Game *g = m->games[i];
 
-		fprintf(f, "  %" PRIu64 ": %s, appid %" PRIu32 ", user %u, known by %s, role %s, allowed %s\n      %s\n",
+		fprintf(f,
+			"  %" PRIu64 ": %s, appid %" PRIu32 ", user %u, known by %s, role %s, allowed %s\n      %s\n",
 			g->id, game_name(m, g), g->identity.appid, (unsigned)g->uid,
 			game_mark_to_string(g->identity.mark),
 			g->shown_role == _ROLE_MAX ? "none" : group_role_to_string(g->shown_role),

@@ -446,8 +446,9 @@ static void tell_state(Manager *m, const Game *front)
 	else if (n > 0)
 		manager_set_state(m, STATE_PROTECTING, "no game is in front, %zu in the background", n);
 	else
-		manager_set_state(m, STATE_IDLE, front ? "the game in front is not to be protected, or there is nothing to gain"
-						       : "no game is in front");
+		manager_set_state(m, STATE_IDLE,
+				  front ? "the game in front is not to be protected, or there is nothing to gain"
+					: "no game is in front");
 }
 
 /* The same trouble is told once, not with every update. */

@@ -194,7 +194,8 @@ static void on_contested(const char *path, const char *region, DmemLimit limit, 
 			 bool yielded, void *userdata)
 {
 	Manager *m = userdata;
-	const char *reason = yielded ? "written too often, vramd leaves it alone now" : "vramd wrote its own value again";
+	const char *reason = yielded ? "written too often, vramd leaves it alone now"
+				     : "vramd wrote its own value again";
 
 	(void)log_full(yielded ? LOG_WARNING : LOG_NOTICE, 0, "Another program writes %s of '%s' (%s): %s",
 		       dmem_limit_to_file(limit), path, region, reason);
