@@ -47,6 +47,13 @@ static ApplyGroup *group_free(ApplyGroup *g)
 	return NULL;
 }
 
+const Cgroup *apply_get_cgroup(const Apply *a, const char *path)
+{
+	const ApplyGroup *g = apply_group_find(a, path);
+
+	return g && !g->suspect ? g->cgroup : NULL;
+}
+
 int apply_group_get(Apply *a, const char *path, ApplyGroup **ret)
 {
 	size_t i = group_lower_bound(a, path);

@@ -75,6 +75,14 @@ static bool may_report(const Client *client, const FocusReport *report)
 	return report_uid(client, report) == client->uid && owns_report(client->uid, report);
 }
 
+/* The answer says that the values are written. */
+static void finish_update(Manager *m)
+{
+	manager_flush_update(m);
+	manager_recheck_named(m);
+	manager_flush_update(m);
+}
+
 static int finish_report(Manager *m, sd_bus_message *message, Client *client, FocusReport *report,
 			 sd_bus_error *error)
 {
@@ -84,7 +92,7 @@ static int finish_report(Manager *m, sd_bus_message *message, Client *client, Fo
 	r = manager_report(m, client->about, report);
 	if (r < 0)
 		return bus_process_error(error, r, "game");
-	manager_flush_update(m);
+	finish_update(m);
 	return sd_bus_reply_method_return(message, NULL);
 }
 
@@ -216,7 +224,7 @@ static int finish_hold(Manager *m, sd_bus_message *message, const HoldCall *call
 					 VRAMD_HOLDS_TOTAL);
 	if (r < 0)
 		return bus_process_error(error, r, "pidfd");
-	manager_flush_update(m);
+	finish_update(m);
 	return sd_bus_reply_method_return(message, "h", fd);
 }
 

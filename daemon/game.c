@@ -23,6 +23,7 @@ static void game_close(Manager *m, Game *g)
 
 static void tracked_free(Tracked *t)
 {
+	t->process->watched = false;
 	sd_event_source_disable_unref(t->exit);
 	sd_event_source_disable_unref(t->recheck);
 	process_unref(t->process);
@@ -179,6 +180,7 @@ static int on_exit_event(sd_event_source *s, int fd _unused_, uint32_t events _u
 	Tracked *t = userdata;
 
 	(void)sd_event_source_set_enabled(s, SD_EVENT_OFF);
+	t->process->ended = true;
 	focus_process_gone(t->manager->focus, t->process);
 	manager_queue_user_update(t->manager, t->process->uid, "a process ended");
 	return 0;
@@ -234,6 +236,7 @@ int manager_track(Manager *m, Process *p, Tracked **ret)
 		return r;
 	}
 	(void)sd_event_source_set_description(t->exit, "process-exit");
+	p->watched = true;
 	m->tracked[m->n_tracked++] = t;
 	*ret = t;
 	return 0;
@@ -272,16 +275,28 @@ int manager_get_process(Manager *m, int pidfd, Process **ret)
 	for (size_t i = 0; i < m->n_tracked; i++) {
 		Process *known = m->tracked[i]->process;
 
-		if (known->pid != pid || !process_is_alive(known))
+		if (known->pid != pid || !process_check_alive(known))
 			continue;
-		if (process_refresh(&m->roots, known) == 1) {
-			m->tracked[i]->moved = true;
-			manager_queue_user_update(m, known->uid, "the game moved to another unit");
-		}
+		m->tracked[i]->named = true;
 		*ret = process_ref(known);
 		return 0;
 	}
 	return process_new(&m->roots, pidfd, ret);
+}
+
+void manager_recheck_named(Manager *m)
+{
+	for (size_t i = 0; i < m->n_tracked; i++) {
+		Tracked *t = m->tracked[i];
+
+		if (!t->named)
+			continue;
+		t->named = false;
+		if (process_refresh(&m->roots, t->process) != 1)
+			continue;
+		t->moved = true;
+		manager_queue_user_update(m, t->process->uid, "the game moved to another unit");
+	}
 }
 
 /* --- Clearing up ------------------------------------------------------------------------------ */

@@ -42,6 +42,8 @@ static int read_current(Builder *b, const char *path, const Cgroup *known, uint6
 	if (!current)
 		return -ENOMEM;
 	*ret = current;
+	if (!known)
+		known = apply_get_cgroup(b->m->apply, path);
 	if (!known) {
 		if (cgroup_open(&b->m->hierarchy, path, &opened) < 0)
 			return 0;

@@ -40,6 +40,7 @@ typedef struct Tracked {
 	sd_event_source *exit;
 	sd_event_source *recheck; /* looks once or twice whether it moved to another unit */
 	bool rechecked;
+	bool named;               /* a client named it again: look where it is, once the values are written */
 	bool moved;               /* its control group is another one than game's */
 	Game *game;               /* the unit that it is in, if it is a game's */
 } Tracked;
@@ -223,6 +224,9 @@ void manager_tell_stop(Manager *m);
 
 /* Takes a client's process in: the one that is tracked already, or a new one. Error as process_new(). */
 int manager_get_process(Manager *m, int pidfd, Process **ret);
+/* Looks whether those that were known already are still where they were. Not before what was asked for is
+ * done: it costs more than the writes do. */
+void manager_recheck_named(Manager *m);
 /* A report of a client: trust was checked. Takes the report over. */
 int manager_report(Manager *m, uid_t uid, FocusReport *report);
 /* A hold: trust was checked. *ret_fd belongs to the caller of this function. */

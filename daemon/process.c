@@ -189,9 +189,14 @@ int process_refresh(const Roots *roots, Process *p)
 	return 1;
 }
 
+bool process_check_alive(const Process *p)
+{
+	return !p->ended && pidfd_check(p->pidfd) == 0;
+}
+
 bool process_is_alive(const Process *p)
 {
-	return pidfd_check(p->pidfd) == 0;
+	return p->watched ? !p->ended : process_check_alive(p);
 }
 
 int process_parse_cgroup(const char *text, char **ret)

@@ -16,6 +16,8 @@ typedef struct Process {
 	pid_t pid;
 	uid_t uid;   /* real uid when it was opened */
 	char *cgroup; /* path of its control group when last asked; changed by process_refresh() */
+	bool watched; /* somebody waits for its end in an event loop, and then sets ended */
+	bool ended;
 } Process;
 
 /* The pid behind a pidfd, in our own pid namespace. Errors as of process_new(). */
@@ -33,7 +35,10 @@ DEFINE_CLEANUP(Process *, process_unref)
 /* Reads its control group again: 1 if it moved, 0 if not, -ESRCH if it has ended; errors of
  * process_parse_cgroup(). On an error p->cgroup is what it was. */
 int process_refresh(const Roots *roots, Process *p);
+/* Has it ended? Of a process that is watched this is what the event loop has seen: no system call. */
 bool process_is_alive(const Process *p);
+/* Asks the kernel in any case. */
+bool process_check_alive(const Process *p);
 
 /* The control group of "0::" in the text of /proc/PID/cgroup, fresh. -ENOENT if the group was
  * removed (" (deleted)"), -EBADMSG if there is no such line or the path is malformed. */
