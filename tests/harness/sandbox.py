@@ -122,6 +122,8 @@ class Sandbox:
         for d in ('sys/fs/cgroup', 'proc', 'run', 'etc/vramd', 'bus'):
             (self.root / d).mkdir(parents=True)
         try:
+            # As on a real system: on a disk, replacing the journal would wait for it.
+            self._mount(str(self.root / 'run'), '-t', 'tmpfs', '-o', 'mode=0755', 'tmpfs')
             self._start_users()
             self._start_logind_files()
             self._start_cgroup()
