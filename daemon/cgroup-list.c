@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Listing has two back ends: libcgroup for the running system, whose mounts are all that it
+/* The walk has two back ends: libcgroup for the running system, whose mounts are all that it
  * knows, and plain directories for a hierarchy below --root. */
 #include <fcntl.h>
 #include <libcgroup.h>
@@ -38,8 +38,7 @@ static int check_length(const Hierarchy *h, const char *path)
 
 /* --- Processes ------------------------------------------------------------------------------- */
 
-/* In a threaded group cgroup.procs opens and cannot be read; libcgroup takes that for a short
- * buffer and doubles it until memory ends. */
+/* The kernel counts its processes as those of its domain. */
 static int check_threaded(const Cgroup *g)
 {
 	auto_free char *type = NULL;
@@ -53,28 +52,6 @@ static int check_threaded(const Cgroup *g)
 	return startswith(type, "threaded") ? -EOPNOTSUPP : 0;
 }
 
-static int procs_libcgroup(const Hierarchy *h, const Cgroup *g, pid_t **ret, size_t *ret_n)
-{
-	auto_free char *name = strdup(g->path);
-	pid_t *pids = NULL;
-	int n = 0, r;
-
-	if (!name)
-		return -ENOMEM;
-	r = check_length(h, g->path);
-	if (r < 0)
-		return r;
-	/* Its arguments lack const, and it changes neither. */
-	r = cgroup_get_procs(name, (char *)DMEM, &pids, &n);
-	if (r != 0 && faccessat(g->dir_fd, "cgroup.procs", F_OK, 0) < 0)
-		return -errno;
-	if (r != 0)
-		return from_libcgroup(r);
-	*ret = pids;
-	*ret_n = (size_t)n;
-	return 0;
-}
-
 static int compare_pids(const void *a, const void *b)
 {
 	pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
@@ -82,7 +59,9 @@ static int compare_pids(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int procs_plain(const Cgroup *g, pid_t **ret, size_t *ret_n)
+/* Not by libcgroup's cgroup_get_procs(): when the group goes between its open and its read, it takes the error
+ * for a short buffer, and doubles that until memory ends. */
+static int read_procs(const Cgroup *g, pid_t **ret, size_t *ret_n)
 {
 	auto_free char *text = NULL;
 	auto_free pid_t *pids = NULL;
@@ -124,7 +103,7 @@ int cgroup_procs(const Hierarchy *h, const char *path, pid_t **ret, size_t *ret_
 	r = check_threaded(g);
 	if (r < 0)
 		return r;
-	return h->relocated ? procs_plain(g, ret, ret_n) : procs_libcgroup(h, g, ret, ret_n);
+	return read_procs(g, ret, ret_n);
 }
 
 /* --- Children -------------------------------------------------------------------------------- */
