@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layer 1. Control groups: found and listed with libcgroup, held and written by directory fd.
+/* Layer 1. Control groups: found with libcgroup, held, listed and written by directory fd.
  *
  * A group's path is always relative to the hierarchy and begins with a slash: "/user.slice".
  * Functions that find a group gone return -ENOENT (by path) or -ENODEV (by fd): ask
@@ -39,12 +39,6 @@ const char *hierarchy_explain(const char *mounts, const char *cgroups);
 /* Processes directly in a group, sorted. The caller frees. -EOPNOTSUPP for a threaded group, whose
  * processes are those of its domain. */
 int cgroup_procs(const Hierarchy *h, const char *path, pid_t **ret, size_t *ret_n);
-
-/* Calls back once for each group below path, path itself not included, parents first; a negative
- * return of the callback ends the walk and is returned. Groups that vanish meanwhile are passed
- * over. Its cost is the size of the tree, so only for start-up and --restore. */
-typedef int (*cgroup_walk_cb)(const char *path, void *userdata);
-int cgroup_walk(const Hierarchy *h, const char *path, cgroup_walk_cb cb, void *userdata);
 
 /* Names of the direct child groups, sorted. The caller frees with strv_free(). */
 int cgroup_children(const Hierarchy *h, const char *path, char ***ret);

@@ -392,35 +392,13 @@ static void test_fd_survives(void **state)
 	assert_true(old->inode != new->inode);
 }
 
-/* --- Listing, with either back end ----------------------------------------------------------- */
-
-typedef struct Walked {
-	char text[512];
-	const char *stop_at;
-} Walked;
-
-static int walked(const char *path, void *userdata)
-{
-	Walked *w = userdata;
-
-	strcat(strcat(w->text, path), " ");
-	return streq_ptr(path, w->stop_at) ? -ECANCELED : 0;
-}
-
-static void assert_before(const char *text, const char *first, const char *second)
-{
-	const char *a = strstr(text, first), *b = strstr(text, second);
-
-	if (!a || !b || a >= b)
-		fail_msg("\"%s\" not before \"%s\" in \"%s\"", first, second, text);
-}
+/* --- Listing --------------------------------------------------------------------------------- */
 
 static void check_listing(const Hierarchy *h)
 {
 	auto_free pid_t *pids = NULL, *one = NULL, *none = NULL;
 	auto_strv char **names = NULL, **leaf = NULL;
 	char **names_none = NULL;
-	Walked w = {}, part = {}, stopped = { .stop_at = "/user.slice" };
 	size_t n = 99;
 
 	assert_int_equal(cgroup_procs(h, "/user.slice/b.scope", &pids, &n), 0);
@@ -443,23 +421,6 @@ static void check_listing(const Hierarchy *h)
 	assert_int_equal(cgroup_children(h, "/system.slice", &leaf), 0);
 	assert_null(leaf[0]);
 	assert_int_equal(cgroup_children(h, "/nobody", &names_none), -ENOENT);
-
-	assert_int_equal(cgroup_walk(h, "/", walked, &w), 0);
-	assert_int_equal(strlen(w.text),
-			 strlen("/user.slice /user.slice/a.scope /user.slice/b.scope "
-				"/user.slice/a.scope/inner /system.slice "));
-	assert_before(w.text, "/user.slice ", "/user.slice/a.scope ");
-	assert_before(w.text, "/user.slice/a.scope ", "/user.slice/a.scope/inner ");
-	assert_non_null(strstr(w.text, "/user.slice/b.scope "));
-	assert_non_null(strstr(w.text, "/system.slice "));
-	assert_int_equal(cgroup_walk(h, "/user.slice/a.scope", walked, &part), 0);
-	assert_string_equal(part.text, "/user.slice/a.scope/inner ");
-	assert_int_equal(cgroup_walk(h, "/user.slice/a.scope/inner", walked, &part), 0);
-	assert_string_equal(part.text, "/user.slice/a.scope/inner ");
-	assert_int_equal(cgroup_walk(h, "/", walked, &stopped), -ECANCELED);
-	assert_null(strstr(stopped.text, "/user.slice/"));
-	assert_int_equal(cgroup_walk(h, "/nobody", walked, &part), -ENOENT);
-	assert_int_equal(cgroup_walk(h, "/..", walked, &part), -EINVAL);
 }
 
 static void check_threaded(const Tree *t, const Hierarchy *h)
@@ -490,23 +451,6 @@ static void test_listing(void **state)
 	assert_null(pids);
 }
 
-static int remove_next(const char *path, void *userdata)
-{
-	const Tree *t = userdata;
-
-	if (streq(path, "/user.slice/a.scope"))
-		remove_tree(in_tree(t, "user.slice/a.scope"));
-	return streq(path, "/user.slice/a.scope/inner") ? -EBADE : 0;
-}
-
-static void test_walk_passes_over_the_vanished(void **state)
-{
-	Tree *t = *state;
-
-	assert_int_equal(cgroup_walk(&t->h, "/", remove_next, t), 0);
-	assert_int_equal(access(in_tree(t, "user.slice/a.scope"), F_OK), -1);
-}
-
 /* --- libcgroup ------------------------------------------------------------------------------- */
 
 /* Puts text in the place of a file, for this process and its mount namespace only. */
@@ -528,13 +472,12 @@ static void own_mounts(void)
 	done = true;
 }
 
-static void test_libcgroup_lists(void **state)
+static void test_libcgroup_is_not_enough(void **state)
 {
 	Tree *t = *state;
 	Roots roots = { .cgroup = (char *)"" };
-	Hierarchy as_running = { .mount_point = t->root, .root_fd = t->h.root_fd }, h;
-	auto_free char *deep = NULL;
 	char mounts[128];
+	Hierarchy h;
 	const char *reason = NULL;
 
 	own_mounts();
@@ -543,17 +486,6 @@ static void test_libcgroup_lists(void **state)
 	/* libcgroup believes in it; the file system's own word is another one. */
 	assert_int_equal(hierarchy_open(&roots, &h, &reason), -EOPNOTSUPP);
 	assert_non_null(strstr(reason, "legacy"));
-
-	check_listing(&as_running);
-	check_threaded(t, &as_running);
-	deep = malloc(PATH_MAX);
-	assert_non_null(deep);
-	memset(deep, 'a', PATH_MAX);
-	for (size_t i = 0; i < PATH_MAX; i += 100)
-		deep[i] = '/';
-	deep[PATH_MAX - 1] = '\0';
-	as_running.mount_point = deep; /* longer than libcgroup's buffers */
-	assert_int_equal(cgroup_walk(&as_running, "/user.slice", walked, NULL), -ENAMETOOLONG);
 	assert_int_equal(umount2("/proc/self/mounts", MNT_DETACH), 0);
 }
 
@@ -579,7 +511,6 @@ static void test_libcgroup_opens(void **state)
 	auto_free pid_t *pids = NULL;
 	char controllers[PATH_MAX + 32], mounts[PATH_MAX + 64];
 	const char *reason = NULL, *real = find_real_cgroup2();
-	Walked w = {};
 	size_t n = 0;
 	int r;
 
@@ -599,7 +530,6 @@ static void test_libcgroup_opens(void **state)
 	assert_int_equal(cgroup_procs(&h, "/", &pids, &n), 0);
 	for (size_t i = 1; i < n; i++)
 		assert_true(pids[i - 1] <= pids[i]);
-	assert_int_equal(cgroup_walk(&h, "/no-such-group", walked, &w), -ENOENT);
 }
 
 /* --- What the kernel answers ----------------------------------------------------------------- */
@@ -784,13 +714,12 @@ int main(void)
 		PLAIN(test_read),
 		PLAIN(test_fd_survives),
 		PLAIN(test_listing),
-		PLAIN(test_walk_passes_over_the_vanished),
 		EMULATED(test_set_limit),
 		EMULATED(test_tables),
 		EMULATED(test_subtree_control),
 		EMULATED(test_gone),
 		EMULATED(test_owner),
-		PLAIN(test_libcgroup_lists),
+		PLAIN(test_libcgroup_is_not_enough),
 		PLAIN(test_libcgroup_opens),
 	};
 
