@@ -146,6 +146,9 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error _u
 	uint32_t result;
 	int r;
 
+	/* A bus that restarts may end the connection of which it took the first calls: it is made anew. */
+	if (sd_bus_is_open(m->bus) <= 0)
+		return 0;
 	if (sd_bus_message_is_method_error(reply, NULL)) {
 		r = -sd_bus_message_get_errno(reply);
 		log_error("Cannot own the bus name '%s': %s", VRAMD_BUS_NAME,
