@@ -118,6 +118,19 @@ tree_state() {
 	)
 }
 
+# --- the lines that programs of the tests print: KEY=VALUE ...
+
+has_lines() { [ "$(wc -l < "$1")" -ge "$2" ]; } # FILE N
+
+# field LINE KEY
+field() {
+	local word
+	for word in $1; do
+		[ "${word%%=*}" != "$2" ] || { echo "${word#*=}"; return; }
+	done
+	fail "no $2 in '$1'"
+}
+
 # --- the daemon
 
 # install_vramd: puts the built daemon and its files where a package would (without starting it)

@@ -22,21 +22,10 @@ check() {
 	fi
 }
 
-has_lines() { [ "$(wc -l < "$1")" -ge "$2" ]; }
-
 # line NAME N: waits for the Nth line of a holder and prints it
 line() {
 	wait_until 30 has_lines "$WORK/$1" "$2" || fail "$1 printed no line $2: $(cat "$WORK/$1.err")"
 	sed -n "$2p" "$WORK/$1"
-}
-
-# field LINE KEY
-field() {
-	local word
-	for word in $1; do
-		[ "${word%%=*}" != "$2" ] || { echo "${word#*=}"; return; }
-	done
-	fail "no $2 in '$1'"
 }
 
 # holder NAME CGROUP OPTION...: starts "vsim hold" in the group; its process is ${pid[NAME]}

@@ -89,21 +89,10 @@ front() {
 	as "$user" vramctl focus "$pid" --menu closed --persist "$@"
 }
 
-has_lines() { [ "$(wc -l < "$1")" -ge "$2" ]; }
-
 # line APPID N: waits for the Nth line of a game and prints it
 line() {
 	wait_until 30 has_lines "$WORK/$1" "$2" || fail "game $1 printed no line $2"
 	sed -n "$2p" "$WORK/$1"
-}
-
-# field LINE KEY
-field() {
-	local word
-	for word in $1; do
-		[ "${word%%=*}" != "$2" ] || { echo "${word#*=}"; return; }
-	done
-	fail "no $2 in '$1'"
 }
 
 # --- values
