@@ -47,7 +47,7 @@ static ApplyGroup *group_free(ApplyGroup *g)
 	return NULL;
 }
 
-const Cgroup *apply_get_cgroup(const Apply *a, const char *path)
+Cgroup *apply_get_cgroup(const Apply *a, const char *path)
 {
 	const ApplyGroup *g = apply_group_find(a, path);
 
@@ -181,6 +181,14 @@ void apply_group_note_css(ApplyGroup *g)
 		g->css_inode = 0;
 }
 
+/* The inode of the parent, if its watch tells of the groups that come and go in it; else 0. */
+static uint64_t watched_parent(const ApplyGroup *g)
+{
+	const ApplyGroup *parent = apply_group_parent(g);
+
+	return parent && parent->watch ? parent->cgroup->inode : 0;
+}
+
 int apply_group_refresh(ApplyGroup *g)
 {
 	Apply *a = g->apply;
@@ -189,9 +197,13 @@ int apply_group_refresh(ApplyGroup *g)
 
 	if (g->cgroup && g->watch && !g->suspect)
 		return 0;
+	if (g->absent_in != 0 && g->absent_in == watched_parent(g) && !g->suspect)
+		return 0;
 	r = cgroup_open(a->hierarchy, g->path, &fresh);
 	if (cgroup_is_gone(r)) {
 		apply_group_forget(g);
+		g->absent_in = watched_parent(g);
+		g->suspect = false;
 		return 0;
 	}
 	if (r < 0)
@@ -209,5 +221,6 @@ int apply_group_refresh(ApplyGroup *g)
 	group_check_records(g, g->cgroup->inode, apply_group_css_changed(g));
 	apply_group_note_css(g);
 	g->suspect = g->dmem_on = g->owner_checked = g->childless = false;
+	g->absent_in = 0;
 	return 0;
 }

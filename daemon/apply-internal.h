@@ -2,8 +2,8 @@
 /* Private to apply*.c. apply.c turns plans into writes, apply-restore.c puts back, apply-watch.c hears what
  * others do, apply-group.c holds the groups that are open.
  *
- * What is believed about the tree without reading it again (Record.known, dmem_on, owner_checked, childless)
- * holds only while the group's directory is watched; an event, or having no watch, makes the group suspect, and a
+ * What is believed about the tree without reading it again (Record.known, dmem_on, owner_checked, childless,
+ * absent_in, which the parent's watch would end) holds only while the group's directory is watched; an event, or having no watch, makes the group suspect, and a
  * suspect group is opened and read anew before anything is concluded from it. */
 #pragma once
 
@@ -24,6 +24,7 @@ typedef struct ApplyGroup {
 	bool dmem_on;            /* its children have dmem */
 	bool owner_checked;      /* its files are ours or root's */
 	bool childless;          /* no group is in it */
+	uint64_t absent_in;      /* inode of the parent in which there was no such group; 0: not looked for */
 
 	/* While a plan is applied: */
 	const PlanGroup *plan;   /* its claims; NULL: none */

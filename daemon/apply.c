@@ -14,6 +14,7 @@ typedef struct Change {
 	Record *record;
 	uint64_t from, to;
 	bool put_back; /* the record goes when it is written */
+	bool written;
 } Change;
 
 typedef struct Round {
@@ -40,8 +41,7 @@ int apply_write(ApplyGroup *g, const Record *record, uint64_t from, uint64_t to)
 
 	if (!a->dry_run) {
 		r = cgroup_set_limit(g->cgroup, record->limit, record->region, to);
-		/* Another value right behind ours is a stranger's: his write is heard of as such. */
-		if (r < 0 && r != -ESTALE)
+		if (r < 0)
 			return r;
 		if (g->css_inode == 0)
 			apply_group_note_css(g);
@@ -118,7 +118,7 @@ static int owner_record(ApplyGroup *g, const FileOwner *now)
 	}
 	record->owner = *now;
 	record->claimed = true;
-	j->dirty = true;
+	journal_touch(j, record);
 	return 0;
 }
 
@@ -392,7 +392,7 @@ static int value_claim(Round *round, ApplyGroup *g, const char *region, DmemLimi
 	if (record->ours != want || record->ours_before != before) {
 		record->ours = want;
 		record->ours_before = before;
-		j->dirty = true;
+		journal_touch(j, record);
 	}
 	record->held = now == want;
 	record->known = now == want && (g->watch || round->apply->dry_run);
@@ -534,9 +534,28 @@ static void round_write(Round *round, Change *c)
 	int r;
 
 	r = apply_write(g, c->record, c->from, c->to);
+	c->written = r >= 0;
+	if (r == -ENXIO)
+		journal_remove(&a->journal, TAKE_PTR(c->record));
+	else
+		round_note(round, g, r);
+}
+
+static void round_read_back(Round *round, Change *c)
+{
+	Apply *a = round->apply;
+	ApplyGroup *g = c->group;
+	Record *record = c->record;
+	int r = 0;
+
+	if (!a->dry_run)
+		r = cgroup_check_limit(g->cgroup, record->limit, record->region, c->to);
+	/* Another value right behind ours is a stranger's: his write is heard of as such. */
+	if (r == -ESTALE)
+		r = 0;
 	if (r >= 0) {
-		c->record->held = true;
-		c->record->known = g->watch || a->dry_run;
+		record->held = true;
+		record->known = g->watch || a->dry_run;
 	}
 	if (r >= 0 ? c->put_back : r == -ENXIO)
 		journal_remove(&a->journal, TAKE_PTR(c->record));
@@ -556,6 +575,10 @@ static void round_write_all(Round *round)
 				round_write(round, c);
 		}
 	}
+	/* Who has come to the front does not wait for that. */
+	for (size_t i = 0; i < round->n; i++)
+		if (round->changes[i].written && !round->changes[i].group->gone)
+			round_read_back(round, &round->changes[i]);
 }
 
 /* Gives back what the plan does not need to be ours. */
@@ -610,7 +633,7 @@ static int round_run(Round *round)
 	if (r < 0)
 		return r;
 	round_collect(round);
-	r = journal_sync(&a->journal);
+	r = journal_append(&a->journal);
 	if (r < 0)
 		return log_debug_errno(r, "Failed to write the journal, changing nothing: %m");
 	round_enable_dmem(round);
@@ -651,7 +674,7 @@ int apply_new(const Hierarchy *h, const Roots *roots, const char *runtime_dir, b
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return -ENOMEM;
-	a->journal.dir_fd = -EBADF;
+	a->journal.dir_fd = a->journal.file_fd = -EBADF;
 	r = journal_open(roots, dry_run ? NULL : runtime_dir, &a->journal, &bad);
 	if (r < 0)
 		return r;

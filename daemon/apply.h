@@ -65,7 +65,7 @@ int apply_restore(Apply *a);
 int apply_get(const Apply *a, const char *path, const char *region, DmemLimit limit, uint64_t *ret);
 
 /* A group that is held open anyway, or NULL; valid until the next call that may change it. */
-const Cgroup *apply_get_cgroup(const Apply *a, const char *path);
+Cgroup *apply_get_cgroup(const Apply *a, const char *path);
 
 /* Calls back for every value that is ours now, parents first. */
 typedef void (*apply_each_cb)(const Record *record, void *userdata);

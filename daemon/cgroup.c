@@ -208,7 +208,7 @@ int cgroup_open(const Hierarchy *h, const char *path, Cgroup **ret)
 	g = calloc(1, sizeof(*g));
 	if (!g)
 		return -ENOMEM;
-	g->dir_fd = -EBADF;
+	g->dir_fd = g->current_fd = -EBADF;
 	for (DmemLimit l = 0; l < _DMEM_LIMIT_MAX; l++)
 		g->limit_fds[l] = -EBADF;
 	g->path = strdup(path);
@@ -232,6 +232,7 @@ Cgroup *cgroup_close(Cgroup *g)
 	free(g->path);
 	for (DmemLimit l = 0; l < _DMEM_LIMIT_MAX; l++)
 		close_fd(g->limit_fds[l]);
+	close_fd(g->current_fd);
 	close_fd(g->dir_fd);
 	free(g);
 	return NULL;
@@ -262,10 +263,9 @@ int cgroup_read_table(const Cgroup *g, const char *file, DmemTable *ret)
 	return dmem_parse(text, ret);
 }
 
-/* From the file that is open. The kernel makes its text in one piece, so one read gets all that fits. */
-static bool read_open_limit(const Cgroup *g, DmemLimit limit, char ret[static OPEN_TEXT_MAX])
+/* From a file that is open. The kernel makes its text in one piece, so one read gets all that fits. */
+static bool read_open(int fd, char ret[static OPEN_TEXT_MAX])
 {
-	int fd = g->limit_fds[limit];
 	ssize_t k = fd < 0 ? -1 : pread(fd, ret, OPEN_TEXT_MAX, 0);
 
 	if (k < 0 || k == OPEN_TEXT_MAX)
@@ -274,13 +274,26 @@ static bool read_open_limit(const Cgroup *g, DmemLimit limit, char ret[static OP
 	return true;
 }
 
+int cgroup_read_current(Cgroup *g, DmemTable *ret)
+{
+	char buf[OPEN_TEXT_MAX];
+
+	if (g->current_fd < 0)
+		g->current_fd = openat(g->dir_fd, "dmem.current", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
+	if (read_open(g->current_fd, buf))
+		return dmem_parse(buf, ret);
+	/* ENODEV from an old one: dmem was switched off meanwhile, and may be on again. */
+	g->current_fd = close_fd(g->current_fd);
+	return cgroup_read_table(g, "dmem.current", ret);
+}
+
 int cgroup_get_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t *ret)
 {
 	auto_free char *text = NULL;
 	char buf[OPEN_TEXT_MAX];
 	int r;
 
-	if (read_open_limit(g, limit, buf))
+	if (read_open(g->limit_fds[limit], buf))
 		return dmem_find(buf, region, ret);
 	r = read_control(g, dmem_limit_to_file(limit), &text);
 	if (r < 0)
@@ -363,11 +376,18 @@ int cgroup_set_limit(Cgroup *g, DmemLimit limit, const char *region, uint64_t va
 	if (r < 0)
 		return r;
 	r = check_gone(g, write_limit(g, limit, line));
-	if (r < 0 && r != -EINVAL)
+	if (r != -EINVAL)
 		return r;
+	/* So says the kernel of a region that it does not know. */
 	q = cgroup_get_limit(g, limit, region, &now);
-	if (q < 0)
-		return q;
+	return q < 0 ? q : r;
+}
+
+int cgroup_check_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t value)
+{
+	uint64_t now;
+	int r = cgroup_get_limit(g, limit, region, &now);
+
 	if (r < 0)
 		return r;
 	return now == value ? 0 : -ESTALE;

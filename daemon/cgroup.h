@@ -51,6 +51,7 @@ typedef struct Cgroup {
 	int dir_fd;
 	uint64_t inode; /* of the directory: another number = another group */
 	int limit_fds[_DMEM_LIMIT_MAX]; /* open once something was written; else -EBADF */
+	int current_fd;                 /* open once it was read; else -EBADF */
 } Cgroup;
 
 /* -EINVAL for a path that cgroup_path_check() refuses. */
@@ -70,6 +71,8 @@ static inline bool cgroup_is_gone(int r)
 
 /* Whole tables: "dmem.current", "dmem.capacity", "dmem.peak". */
 int cgroup_read_table(const Cgroup *g, const char *file, DmemTable *ret);
+/* dmem.current, for those who read it again and again: the file stays open. */
+int cgroup_read_current(Cgroup *g, DmemTable *ret);
 /* One limit of one region; -ENXIO when the region is not there (any more). */
 int cgroup_get_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t *ret);
 /* 1 if a process lives in the group or below it, 0 if none does. */
@@ -79,10 +82,11 @@ int cgroup_has_dmem_children(const Cgroup *g);
 
 /* --- Writing --------------------------------------------------------------------------------- */
 
-/* One write(2), then read back: -ESTALE if the kernel took it and yet shows another value,
- * -ENXIO if the region is not there (any more). dmem.max is set without waiting for what exceeds
- * it to be evicted. */
+/* One write(2); -ENXIO if the region is not there (any more). dmem.max is set without waiting for
+ * what exceeds it to be evicted. */
 int cgroup_set_limit(Cgroup *g, DmemLimit limit, const char *region, uint64_t value);
+/* Reads back: -ESTALE if the kernel shows another value. It takes some that it then does not keep. */
+int cgroup_check_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t value);
 /* "+dmem" or "-dmem" in cgroup.subtree_control. -EBUSY: it has processes of its own, or a child
  * still distributes dmem. -EOPNOTSUPP: it has no dmem itself, or is threaded. */
 int cgroup_set_dmem_children(const Cgroup *g, bool enable);

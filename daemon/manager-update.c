@@ -31,7 +31,7 @@ static void builder_done(Builder *b)
 /* --- World ------------------------------------------------------------------------------------ */
 
 /* What a group uses now; zeros where dmem is not on yet. */
-static int read_current(Builder *b, const char *path, const Cgroup *known, uint64_t **ret)
+static int read_current(Builder *b, const char *path, Cgroup *known, uint64_t **ret)
 {
 	auto_cgroup Cgroup *opened = NULL;
 	auto_dmem_table DmemTable table = { 0 };
@@ -49,7 +49,7 @@ static int read_current(Builder *b, const char *path, const Cgroup *known, uint6
 			return 0;
 		known = opened;
 	}
-	if (cgroup_read_table(known, "dmem.current", &table) < 0)
+	if (cgroup_read_current(known, &table) < 0)
 		return 0;
 	for (size_t i = 0; i < regions->n; i++)
 		(void)dmem_table_get(&table, regions->items[i].name, &current[i]);

@@ -556,13 +556,16 @@ static void test_set_limit(void **state)
 	for (DmemLimit l = 0; l < _DMEM_LIMIT_MAX; l++)
 		for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 			assert_int_equal(cgroup_set_limit(g, l, R0, values[i]), 0);
+			assert_int_equal(cgroup_check_limit(g, l, R0, values[i]), 0);
+			assert_int_equal(cgroup_check_limit(g, l, R0, values[i] ^ 1), -ESTALE);
 			assert_int_equal(cgroup_get_limit(g, l, R0, &v), 0);
 			assert_int_equal(v, values[i]);
 			assert_int_equal(cgroup_get_limit(g, l, R1, &v), 0);
 			assert_int_equal(v, dmem_limit_default(l));
 		}
 	/* Past the kernel's counter it becomes "max", which is not what was asked for. */
-	assert_int_equal(cgroup_set_limit(g, DMEM_LOW, R0, UINT64_MAX - 1), -ESTALE);
+	assert_int_equal(cgroup_set_limit(g, DMEM_LOW, R0, UINT64_MAX - 1), 0);
+	assert_int_equal(cgroup_check_limit(g, DMEM_LOW, R0, UINT64_MAX - 1), -ESTALE);
 	assert_int_equal(cgroup_set_limit(g, DMEM_LOW, "drm/0000:03:00.0/vram", 1), -ENXIO);
 	assert_int_equal(cgroup_set_limit(g, DMEM_LOW, R0 " 1\n" R1, 1), -EINVAL);
 	assert_int_equal(cgroup_set_limit(g, DMEM_LOW, "", 1), -EINVAL);
@@ -571,6 +574,7 @@ static void test_set_limit(void **state)
 	put(t, "emu.control", "region - " R0);
 	assert_int_equal(cgroup_get_limit(g, DMEM_LOW, R0, &v), -ENXIO);
 	assert_int_equal(cgroup_set_limit(g, DMEM_LOW, R0, 1), -ENXIO);
+	assert_int_equal(cgroup_check_limit(g, DMEM_LOW, R0, 1), -ENXIO);
 	put(t, "emu.control", "region + " R0 " 8589934592");
 	assert_int_equal(cgroup_get_limit(g, DMEM_LOW, R0, &v), 0);
 	assert_int_equal(v, 0);
@@ -594,12 +598,20 @@ static void test_tables(void **state)
 	assert_int_equal(current.entries[0].value, 0);
 	assert_int_equal(current.entries[1].value, 3000);
 	assert_int_equal(cgroup_read_table(g, "dmem.capacity", &current), -EOPNOTSUPP);
+	for (int i = 0; i < 2; i++) {
+		auto_dmem_table DmemTable again = {};
+
+		put(t, "emu.control", i == 0 ? "charge /a " R1 " 1000" : "charge /a " R1 " 2000");
+		assert_int_equal(cgroup_read_current(g, &again), 0);
+		assert_int_equal(again.entries[1].value, i == 0 ? 1000 : 2000);
+	}
 }
 
 static void test_subtree_control(void **state)
 {
 	Tree *t = need_emulator(state);
 	auto_cgroup Cgroup *root = group(t, "/"), *a = NULL, *b = NULL;
+	auto_dmem_table DmemTable table = {};
 	pid_t child;
 	uint64_t v;
 	char pid[16];
@@ -617,10 +629,19 @@ static void test_subtree_control(void **state)
 	enable(t, "/a");
 	enable(t, "/a");
 	assert_int_equal(cgroup_set_limit(b, DMEM_LOW, R0, 1), 0);
+	assert_int_equal(cgroup_read_current(b, &table), 0);
+	dmem_table_done(&table);
 	assert_int_equal(cgroup_set_dmem_children(root, false), -EBUSY);
 	assert_int_equal(cgroup_set_dmem_children(a, false), 0);
 	assert_int_equal(cgroup_has_dmem_children(a), 0);
 	assert_int_equal(cgroup_set_limit(b, DMEM_LOW, R0, 1), -EOPNOTSUPP);
+	assert_int_equal(cgroup_read_current(b, &table), -EOPNOTSUPP);
+	/* The file that was open then is not the one that there is now. */
+	enable(t, "/a");
+	put(t, "emu.control", "charge /a/b " R0 " 7");
+	assert_int_equal(cgroup_read_current(b, &table), 0);
+	assert_int_equal(table.entries[0].value, 7);
+	assert_int_equal(cgroup_set_dmem_children(a, false), 0);
 
 	child = fork();
 	if (child == 0) {
