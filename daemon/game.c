@@ -265,17 +265,16 @@ int manager_track_game(Manager *m, Process *p, uint32_t appid, Game **ret)
 
 int manager_get_process(Manager *m, int pidfd, Process **ret)
 {
-	pid_t pid;
+	uint64_t id;
 	int r;
 
-	r = process_get_pid(pidfd, &pid);
+	r = process_get_id(pidfd, &id);
 	if (r < 0)
 		return r;
-	/* Two living processes cannot have one pid: it is the same one. */
 	for (size_t i = 0; i < m->n_tracked; i++) {
 		Process *known = m->tracked[i]->process;
 
-		if (known->pid != pid || !process_check_alive(known))
+		if (known->id != id || !process_check_alive(known))
 			continue;
 		m->tracked[i]->named = true;
 		*ret = process_ref(known);

@@ -2,12 +2,20 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/pidfd.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "cgroup.h"
 #include "parse.h"
 #include "process.h"
 
 #define PROC_TEXT_MAX (64 * KIB)
+
+/* linux/magic.h of Linux 6.9 */
+#ifndef PID_FS_MAGIC
+#define PID_FS_MAGIC 0x50494446
+#endif
 
 /* struct pidfd_info of linux/pidfd.h, which Debian 12 does not have. */
 typedef struct PidfdInfo {
@@ -56,7 +64,7 @@ static int pidfd_check(int pidfd)
 }
 
 /* An fd's own line is always in the real /proc. */
-int process_get_pid(int pidfd, pid_t *ret)
+static int read_pid(int pidfd, pid_t *ret)
 {
 	auto_free char *text = NULL;
 	char path[sizeof("/proc/self/fdinfo/") + 11];
@@ -80,6 +88,41 @@ int process_get_pid(int pidfd, pid_t *ret)
 		return -ERANGE;
 	*ret = (pid_t)pid;
 	return 0;
+}
+
+/* The file system of pidfds, where each process has an inode of its own; 0 before Linux 6.9. */
+static dev_t pidfs_device(void)
+{
+	static dev_t cached = (dev_t)-1;
+	auto_close int own = -EBADF;
+	struct statfs fs;
+	struct stat st;
+
+	if (cached != (dev_t)-1)
+		return cached;
+	cached = 0;
+	own = pidfd_open(getpid(), 0);
+	if (own >= 0 && fstatfs(own, &fs) >= 0 && fs.f_type == PID_FS_MAGIC && fstat(own, &st) >= 0)
+		cached = st.st_dev;
+	return cached;
+}
+
+int process_get_id(int pidfd, uint64_t *ret)
+{
+	struct stat st;
+	pid_t pid;
+	int r;
+
+	if (fstat(pidfd, &st) < 0)
+		return -errno;
+	if (pidfs_device() != 0) {
+		*ret = st.st_dev == pidfs_device() ? st.st_ino : 0;
+		return 0;
+	}
+	r = read_pid(pidfd, &pid);
+	if (r >= 0)
+		*ret = (uint64_t)pid;
+	return r;
 }
 
 static int read_proc(const Roots *roots, pid_t pid, const char *file, char **ret)
@@ -141,7 +184,9 @@ int process_new(const Roots *roots, int pidfd, Process **ret)
 	p->pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
 	if (p->pidfd < 0)
 		return -errno;
-	r = process_get_pid(p->pidfd, &p->pid);
+	r = read_pid(p->pidfd, &p->pid);
+	if (r >= 0)
+		r = process_get_id(p->pidfd, &p->id);
 	if (r < 0)
 		return r;
 	r = read_uid(roots, p->pidfd, p->pid, &p->uid);

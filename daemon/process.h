@@ -13,6 +13,7 @@
 typedef struct Process {
 	unsigned n_ref;
 	int pidfd;   /* owned */
+	uint64_t id; /* process_get_id() */
 	pid_t pid;
 	uid_t uid;   /* real uid when it was opened */
 	char *cgroup; /* path of its control group when last asked; changed by process_refresh() */
@@ -20,8 +21,9 @@ typedef struct Process {
 	bool ended;
 } Process;
 
-/* The pid behind a pidfd, in our own pid namespace. Errors as of process_new(). */
-int process_get_pid(int pidfd, pid_t *ret);
+/* A number that no other living process has: of two pidfds with the same one both name one process. One system
+ * call since Linux 6.9. Errors as of process_new(), but a fd that is no pidfd may get one too, which no process has. */
+int process_get_id(int pidfd, uint64_t *ret);
 
 /* Takes a duplicate of pidfd. -ESRCH if the process has ended or lives in a pid namespace that
  * we cannot see into, -EBADF if the fd is no pidfd, -EACCES or -EPERM if /proc hides it; further

@@ -152,6 +152,21 @@ static void test_real_process(void **state)
 	assert_string_equal(p->cgroup, expected);
 }
 
+static void test_id(void **state)
+{
+	Fixture *f = *state;
+	auto_close int again = pidfd_open(f->pid, 0), self = pidfd_open(getpid(), 0);
+	auto_process Process *p = NULL;
+	uint64_t id, other;
+
+	assert_int_equal(process_new(&real, f->pidfd, &p), 0);
+	assert_int_equal(process_get_id(again, &id), 0);
+	assert_int_equal(id, p->id);
+	assert_int_equal(process_get_id(self, &other), 0);
+	assert_int_not_equal(id, other);
+	assert_int_equal(process_get_id(-1, &id), -EBADF);
+}
+
 static void test_not_a_pidfd(_unused_ void **state)
 {
 	auto_close int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
@@ -241,6 +256,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parse_cgroup),
 		cmocka_unit_test_setup_teardown(test_real_process, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_id, setup, teardown),
 		cmocka_unit_test(test_not_a_pidfd),
 		cmocka_unit_test_setup_teardown(test_moves, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_proc, setup, teardown),
