@@ -137,7 +137,7 @@ int write_once_at(int dir_fd, const char *name, const char *text, int flags)
 	return (size_t)k == size ? 0 : -EIO;
 }
 
-int write_atomic_at(int dir_fd, const char *name, const char *data, size_t size, mode_t mode)
+int write_atomic_at(int dir_fd, const char *name, const char *data, size_t size, mode_t mode, int *ret_fd)
 {
 	auto_free char *tmp = NULL;
 	auto_close int fd = -EBADF;
@@ -155,5 +155,7 @@ int write_atomic_at(int dir_fd, const char *name, const char *data, size_t size,
 		r = -errno;
 	if (r < 0)
 		(void)unlinkat(dir_fd, tmp, 0);
+	else if (ret_fd)
+		*ret_fd = TAKE_FD(fd);
 	return r;
 }

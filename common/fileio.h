@@ -31,5 +31,6 @@ int read_piece_at(int dir_fd, const char *name, size_t max, char **ret);
  * write. */
 int write_once_at(int dir_fd, const char *name, const char *text, int flags);
 
-/* Replaces a file atomically: written beside it, then renamed over it. */
-int write_atomic_at(int dir_fd, const char *name, const char *data, size_t size, mode_t mode);
+/* Replaces a file atomically: written beside it, then renamed over it. ret_fd, which may be NULL, is open for writing
+ * at the end of the new file. */
+int write_atomic_at(int dir_fd, const char *name, const char *data, size_t size, mode_t mode, int *ret_fd);

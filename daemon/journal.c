@@ -145,6 +145,12 @@ int journal_add(Journal *j, RecordKind kind, const char *path, const char *regio
 	return 0;
 }
 
+void journal_touch(Journal *j, Record *record)
+{
+	record->logged = false;
+	j->dirty = true;
+}
+
 void journal_remove(Journal *j, Record *record)
 {
 	size_t i = journal_lower_bound(j, record);
@@ -263,11 +269,15 @@ static int record_parse(char *line, Record **ret)
 static int parse_line(Journal *j, char *line)
 {
 	auto_record Record *record = NULL;
+	Record *earlier;
 	int r;
 
 	r = record_parse(line, &record);
 	if (r < 0)
 		return r;
+	earlier = journal_find(j, record->kind, record->path, record->region, record->limit);
+	if (earlier)
+		journal_remove(j, earlier);
 	r = journal_insert(j, record);
 	if (r < 0)
 		return r;
@@ -339,28 +349,88 @@ int journal_format(const Journal *j, char **ret, size_t *ret_size)
 	return 0;
 }
 
+/* Leaves the old file as it is on an error. */
+static int journal_replace(Journal *j)
+{
+	auto_free char *text = NULL;
+	size_t size;
+	int r, fd;
+
+	r = journal_format(j, &text, &size);
+	if (r < 0)
+		return r;
+	if (size > JOURNAL_TEXT_MAX)
+		return -E2BIG;
+	r = write_atomic_at(j->dir_fd, JOURNAL_FILE, text, size, 0600, &fd);
+	if (r < 0)
+		return r;
+	close_fd(j->file_fd);
+	j->file_fd = fd;
+	j->file_size = size;
+	return 0;
+}
+
+static int journal_unlink(Journal *j)
+{
+	j->file_fd = close_fd(j->file_fd);
+	return unlinkat(j->dir_fd, JOURNAL_FILE, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 int journal_sync(Journal *j)
+{
+	int r = 0;
+
+	if (!j->dirty)
+		return 0;
+	if (j->dir_fd >= 0)
+		r = j->n == 0 ? journal_unlink(j) : journal_replace(j);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < j->n; i++)
+		j->records[i]->logged = true;
+	j->dirty = false;
+	return 0;
+}
+
+static int journal_format_new(const Journal *j, char **ret, size_t *ret_size)
+{
+	auto_free char *text = NULL;
+	FILE *f = open_memstream(&text, ret_size);
+	bool failed;
+
+	if (!f)
+		return -ENOMEM;
+	for (size_t i = 0; i < j->n; i++)
+		if (!j->records[i]->logged)
+			record_print(j->records[i], f);
+	failed = ferror(f);
+	if (fclose(f) != 0 || failed)
+		return -ENOMEM;
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
+int journal_append(Journal *j)
 {
 	auto_free char *text = NULL;
 	size_t size;
 	int r;
 
-	if (!j->dirty)
-		return 0;
-	if (j->dir_fd >= 0 && j->n == 0) {
-		if (unlinkat(j->dir_fd, JOURNAL_FILE, 0) < 0 && errno != ENOENT)
-			return -errno;
-	} else if (j->dir_fd >= 0) {
-		r = journal_format(j, &text, &size);
-		if (r < 0)
-			return r;
-		if (size > JOURNAL_TEXT_MAX)
-			return -E2BIG;
-		r = write_atomic_at(j->dir_fd, JOURNAL_FILE, text, size, 0600);
-		if (r < 0)
-			return r;
+	if (!j->dirty || j->file_fd < 0)
+		return journal_sync(j);
+	r = journal_format_new(j, &text, &size);
+	if (r < 0)
+		return r;
+	if (j->file_size + size > JOURNAL_TEXT_MAX)
+		return journal_sync(j);
+	if (size > 0 && write(j->file_fd, text, size) != (ssize_t)size) {
+		/* Half a line may be there now, and whatever came after it would be taken for its rest. */
+		j->file_fd = close_fd(j->file_fd);
+		return journal_sync(j);
 	}
-	j->dirty = false;
+	j->file_size += size;
+	for (size_t i = 0; i < j->n; i++)
+		j->records[i]->logged = true;
 	return 0;
 }
 
@@ -440,7 +510,7 @@ static int journal_load(Journal *j, unsigned *ret_bad)
 
 int journal_open(const Roots *roots, const char *dir, Journal *ret, unsigned *ret_bad)
 {
-	_cleanup_(journal_done) Journal j = { .dir_fd = -EBADF };
+	_cleanup_(journal_done) Journal j = { .dir_fd = -EBADF, .file_fd = -EBADF };
 	unsigned bad = 0;
 	int r;
 
@@ -456,7 +526,7 @@ int journal_open(const Roots *roots, const char *dir, Journal *ret, unsigned *re
 			return log_debug_errno(r, "Failed to read \"%s/" JOURNAL_FILE "\": %m", dir);
 	}
 	*ret = j;
-	j = (Journal) { .dir_fd = -EBADF };
+	j = (Journal) { .dir_fd = -EBADF, .file_fd = -EBADF };
 	*ret_bad = bad;
 	return 0;
 }
@@ -464,5 +534,6 @@ int journal_open(const Roots *roots, const char *dir, Journal *ret, unsigned *re
 void journal_done(Journal *j)
 {
 	journal_clear(j);
+	j->file_fd = close_fd(j->file_fd);
 	j->dir_fd = close_fd(j->dir_fd);
 }

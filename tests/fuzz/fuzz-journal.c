@@ -8,8 +8,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_cleanup_(journal_done) Journal a = { .dir_fd = -EBADF, .boot_id = BOOT };
-	_cleanup_(journal_done) Journal b = { .dir_fd = -EBADF, .boot_id = BOOT };
+	_cleanup_(journal_done) Journal a = { .dir_fd = -EBADF, .file_fd = -EBADF, .boot_id = BOOT };
+	_cleanup_(journal_done) Journal b = { .dir_fd = -EBADF, .file_fd = -EBADF, .boot_id = BOOT };
 	auto_free char *text = NULL, *first = NULL, *second = NULL;
 	size_t n, m;
 	unsigned bad;

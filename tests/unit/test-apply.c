@@ -571,7 +571,7 @@ static void test_damaged_journal(void **state)
 	assert_int_equal(read_file_at(dir, "run/" JOURNAL_FILE, JOURNAL_TEXT_MAX, &text, NULL), 0);
 	assert_true(asprintf(&worse, "%svalue\t/nowhere\t1\t" R0 "\tdmem.low\t1\t2\t3\nrubbish\n\xff\t", text) > 0);
 	assert_int_equal(unlinkat(dir, "run/" JOURNAL_FILE, 0), 0);
-	assert_int_equal(write_atomic_at(dir, "journal", worse, strlen(worse), 0600), 0);
+	assert_int_equal(write_atomic_at(dir, "journal", worse, strlen(worse), 0600, NULL), 0);
 	assert_int_equal(renameat(dir, "journal", dir, "run/" JOURNAL_FILE), 0);
 	start(f, false, true);
 	assert_int_equal(apply_restore(f->apply), 0);

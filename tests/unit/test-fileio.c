@@ -136,11 +136,11 @@ static void test_write_atomic(void **state)
 	const Dir *d = *state;
 	struct stat before, after;
 
-	assert_int_equal(write_atomic_at(d->fd, "f", "one", 3, 0600), 0);
+	assert_int_equal(write_atomic_at(d->fd, "f", "one", 3, 0600, NULL), 0);
 	assert_content(d, "f", "one");
 	assert_int_equal(fstatat(d->fd, "f", &before, 0), 0);
 	assert_int_equal(before.st_mode & 0777, 0600);
-	assert_int_equal(write_atomic_at(d->fd, "f", "", 0, 0600), 0);
+	assert_int_equal(write_atomic_at(d->fd, "f", "", 0, 0600, NULL), 0);
 	assert_content(d, "f", "");
 	assert_int_equal(fstatat(d->fd, "f", &after, 0), 0);
 	assert_true(before.st_ino != after.st_ino);
@@ -153,14 +153,14 @@ static void test_write_atomic_errors(void **state)
 
 	/* The rename fails, and nothing stays beside the name. */
 	assert_int_equal(mkdirat(d->fd, "dir", 0755), 0);
-	assert_int_equal(write_atomic_at(d->fd, "dir", "x", 1, 0600), -EISDIR);
+	assert_int_equal(write_atomic_at(d->fd, "dir", "x", 1, 0600, NULL), -EISDIR);
 	assert_int_equal(faccessat(d->fd, ".dir.new", F_OK, 0), -1);
 	/* Somebody's link in the place of our temporary file is not followed. */
 	put(d, "victim", "safe", 4);
 	assert_int_equal(symlinkat("victim", d->fd, ".f.new"), 0);
-	assert_int_equal(write_atomic_at(d->fd, "f", "x", 1, 0600), -ELOOP);
+	assert_int_equal(write_atomic_at(d->fd, "f", "x", 1, 0600, NULL), -ELOOP);
 	assert_content(d, "victim", "safe");
-	assert_int_equal(write_atomic_at(d->fd, "no/f", "x", 1, 0600), -ENOENT);
+	assert_int_equal(write_atomic_at(d->fd, "no/f", "x", 1, 0600, NULL), -ENOENT);
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 
 static Journal memory_journal(void)
 {
-	return (Journal) { .dir_fd = -EBADF, .boot_id = BOOT };
+	return (Journal) { .dir_fd = -EBADF, .file_fd = -EBADF, .boot_id = BOOT };
 }
 
 static Record *add_value(Journal *j, const char *path, DmemLimit limit, uint64_t ours)
@@ -47,7 +47,7 @@ static void test_parse(void **state _unused_)
 		{ HEAD "dmem\ta\t1\n", 0, 1 },
 		{ HEAD "dmem\t/a/../b\t1\n", 0, 1 },
 		{ HEAD "dmem\t/a\t-1\n", 0, 1 },
-		{ HEAD "dmem\t/a\t1\ndmem\t/a\t2\n", 1, 1 },
+		{ HEAD "dmem\t/a\t1\ndmem\t/a\t2\n", 1, 0 },
 		{ HEAD "\n", 0, 1 },
 		{ HEAD "what\t/a\t1\n", 0, 1 },
 		{ HEAD "owner\t/a\t1\t1000\t1000\t0644\n", 1, 0 },
@@ -184,7 +184,7 @@ static void open_in(const char *dir, Journal *ret, unsigned expect_bad)
 
 static void replace_text(const Journal *j, const char *text)
 {
-	assert_int_equal(write_atomic_at(j->dir_fd, JOURNAL_FILE, text, strlen(text), 0600), 0);
+	assert_int_equal(write_atomic_at(j->dir_fd, JOURNAL_FILE, text, strlen(text), 0600, NULL), 0);
 }
 
 static void test_file(void **state)
@@ -211,6 +211,69 @@ static void test_file(void **state)
 	assert_int_equal(journal_sync(&j), 0);
 	assert_int_equal(fstatat(j.dir_fd, JOURNAL_FILE, &st, 0), -1);
 	assert_int_equal(errno, ENOENT);
+	journal_done(&j);
+}
+
+static uint64_t file_size(const Journal *j)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(j->dir_fd, JOURNAL_FILE, &st, 0), 0);
+	return (uint64_t)st.st_size;
+}
+
+static void test_append(void **state)
+{
+	uint64_t one, both;
+	Record *a, *b;
+	Journal j;
+
+	open_in(*state, &j, 0);
+	a = add_value(&j, "/a", DMEM_LOW, 1);
+	assert_int_equal(journal_append(&j), 0); /* the first one makes the file */
+	one = file_size(&j);
+	b = add_value(&j, "/b", DMEM_LOW, 2);
+	assert_int_equal(journal_append(&j), 0);
+	both = file_size(&j);
+	assert_true(both > one);
+	assert_int_equal(journal_append(&j), 0);
+	assert_int_equal(file_size(&j), both);
+	a->ours = 3;
+	journal_touch(&j, a);
+	assert_int_equal(journal_append(&j), 0);
+	assert_true(file_size(&j) > both);
+	/* What goes is not worth a line: nothing waits for it. */
+	journal_remove(&j, b);
+	assert_int_equal(journal_append(&j), 0);
+
+	journal_done(&j);
+	open_in(*state, &j, 0);
+	assert_int_equal(j.n, 2);
+	assert_int_equal(j.records[0]->ours, 3);
+	journal_remove(&j, j.records[1]);
+	assert_int_equal(journal_sync(&j), 0);
+	assert_int_equal(file_size(&j), one);
+	journal_done(&j);
+}
+
+/* It is replaced where it cannot be appended to. */
+static void test_append_fails(void **state)
+{
+	Journal j;
+	int fd;
+
+	open_in(*state, &j, 0);
+	add_value(&j, "/a", DMEM_LOW, 1);
+	assert_int_equal(journal_append(&j), 0);
+	fd = openat(j.dir_fd, JOURNAL_FILE, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	close_fd(j.file_fd);
+	j.file_fd = fd;
+	add_value(&j, "/b", DMEM_LOW, 2);
+	assert_int_equal(journal_append(&j), 0);
+	journal_done(&j);
+	open_in(*state, &j, 0);
+	assert_int_equal(j.n, 2);
 	journal_done(&j);
 }
 
@@ -258,7 +321,7 @@ static void test_damaged_file(void **state)
 	assert_int_equal(j.n, 1);
 
 	/* a zero byte hides what follows */
-	assert_int_equal(write_atomic_at(j.dir_fd, JOURNAL_FILE, "vramd\0x", 7, 0600), 0);
+	assert_int_equal(write_atomic_at(j.dir_fd, JOURNAL_FILE, "vramd\0x", 7, 0600, NULL), 0);
 	journal_done(&j);
 	open_in(*state, &j, 2);
 	journal_done(&j);
@@ -273,6 +336,7 @@ static void test_sync_fails(void **state)
 	assert_true(asprintf(&run, "%s/run", (char *)*state) > 0);
 	assert_int_equal(rmdir(run), 0);
 	add_value(&j, "/a", DMEM_LOW, 42);
+	assert_int_equal(journal_append(&j), -ENOENT);
 	assert_int_equal(journal_sync(&j), -ENOENT);
 	assert_true(j.dirty);
 	journal_done(&j);
@@ -305,6 +369,8 @@ int main(void)
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_memory_only),
 		cmocka_unit_test_setup_teardown(test_file, setup_dir, teardown_dir),
+		cmocka_unit_test_setup_teardown(test_append, setup_dir, teardown_dir),
+		cmocka_unit_test_setup_teardown(test_append_fails, setup_dir, teardown_dir),
 		cmocka_unit_test_setup_teardown(test_locked, setup_dir, teardown_dir),
 		cmocka_unit_test_setup_teardown(test_other_boot, setup_dir, teardown_dir),
 		cmocka_unit_test_setup_teardown(test_damaged_file, setup_dir, teardown_dir),

@@ -592,7 +592,7 @@ static pid_t start_daemon(const Fixture *f, char *address, size_t size)
 	ssize_t n;
 
 	(void)snprintf(file, sizeof(file), "--config-file=%s/bus.conf", f->root);
-	assert_int_equal(write_atomic_at(f->h.root_fd, "bus.conf", conf, strlen(conf), 0644), 0);
+	assert_int_equal(write_atomic_at(f->h.root_fd, "bus.conf", conf, strlen(conf), 0644, NULL), 0);
 	assert_int_equal(pipe(fds), 0);
 	from = fds[0];
 	to = fds[1];
