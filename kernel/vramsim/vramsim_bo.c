@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Buffers: where they may be placed, and what a move costs. A move takes its time and is
- * accounted, but VRAM has no memory behind it, so no contents are copied.
+ * Buffers: where they may be placed, and what a move costs
  */
 
-#include <linux/delay.h>
+#include <linux/hrtimer.h>
 #include <linux/math64.h>
-#include <linux/moduleparam.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
+#include <drm/drm_prime.h>
 #include <drm/ttm/ttm_tt.h>
 
 #include "vramsim.h"
 
-static unsigned int bw_mib_per_ms;
-module_param(bw_mib_per_ms, uint, 0644);
-MODULE_PARM_DESC(bw_mib_per_ms,
-		 "Link to VRAM in MiB/ms: moves sleep that long, locks held (default: 0, no time)");
+#define CREATE_TRACE_POINTS
+#include "vramsim_trace.h"
 
 static struct ttm_tt *vramsim_tt_create(struct ttm_buffer_object *tbo, u32 flags)
 {
@@ -47,18 +44,34 @@ static void vramsim_evict_flags(struct ttm_buffer_object *tbo, struct ttm_placem
 	ret_placement->placement = tbo->resource->mem_type == TTM_PL_VRAM ? &gtt : &sys;
 }
 
-static void vramsim_account_move(struct vramsim_bo *bo, bool evict, bool out)
+/* A high-resolution timer, so that the time is exact, also in virtual time. */
+static void vramsim_link_sleep(u64 bytes)
+{
+	unsigned int bw = READ_ONCE(vramsim_params.bw_mib_per_ms);
+	ktime_t timeout;
+
+	if (!bw)
+		return;
+	timeout = ns_to_ktime(div64_u64(bytes * NSEC_PER_MSEC, (u64)bw * SZ_1M));
+	set_current_state(TASK_UNINTERRUPTIBLE);
+	schedule_hrtimeout(&timeout, HRTIMER_MODE_REL);
+}
+
+static void vramsim_account_move(struct vramsim_bo *bo, u32 from, u32 to, bool evict)
 {
 	struct vramsim_device *vdev = ttm_to_vramsim(bo->tbo.bdev);
-	unsigned int bw = READ_ONCE(bw_mib_per_ms);
+	u64 size = bo->tbo.base.size;
 
-	atomic64_add(bo->tbo.base.size, out ? &vdev->bytes_out : &vdev->bytes_in);
-	if (evict && out) {
+	if (from == to) {
+		atomic64_add(size, &vdev->bytes_within);
+		return;
+	}
+	atomic64_add(size, to == TTM_PL_VRAM ? &vdev->bytes_in : &vdev->bytes_out);
+	if (evict && from == TTM_PL_VRAM) {
 		atomic64_inc(&vdev->evictions);
 		atomic64_inc(&bo->evictions);
 	}
-	if (bw)
-		fsleep(div64_u64(bo->tbo.base.size * USEC_PER_MSEC, (u64)bw * SZ_1M));
+	vramsim_link_sleep(size);
 }
 
 static int vramsim_move(struct ttm_buffer_object *tbo, bool evict, struct ttm_operation_ctx *ctx,
@@ -66,20 +79,20 @@ static int vramsim_move(struct ttm_buffer_object *tbo, bool evict, struct ttm_op
 {
 	struct vramsim_bo *bo = tbo_to_vramsim(tbo);
 	struct ttm_resource *old = tbo->resource;
+	bool link;
 	int ret;
 
-	if (!old || (old->mem_type != TTM_PL_VRAM && new->mem_type != TTM_PL_VRAM) ||
-	    (old->mem_type == TTM_PL_SYSTEM && !tbo->ttm)) {
-		ret = old ? ttm_bo_wait_ctx(tbo, ctx) : 0;
-		if (ret)
-			return ret;
+	if (!old) {
+		if (new->mem_type == TTM_PL_VRAM)
+			vramsim_copy_move(bo, new);
 		WRITE_ONCE(bo->mem_type, new->mem_type);
 		ttm_bo_move_null(tbo, new);
 		return 0;
 	}
 
 	/* The link reaches only pages that are mapped for the GPU. */
-	if (old->mem_type == TTM_PL_SYSTEM || new->mem_type == TTM_PL_SYSTEM) {
+	link = old->mem_type == TTM_PL_VRAM || new->mem_type == TTM_PL_VRAM;
+	if (link && (old->mem_type == TTM_PL_SYSTEM || new->mem_type == TTM_PL_SYSTEM)) {
 		*hop = (struct ttm_place) {
 			.mem_type = TTM_PL_TT,
 			.flags = TTM_PL_FLAG_TEMPORARY,
@@ -90,10 +103,22 @@ static int vramsim_move(struct ttm_buffer_object *tbo, bool evict, struct ttm_op
 	ret = ttm_bo_wait_ctx(tbo, ctx);
 	if (ret)
 		return ret;
-	if (old->mem_type != new->mem_type)
-		vramsim_account_move(bo, evict, old->mem_type == TTM_PL_VRAM);
+	trace_vramsim_bo_move(bo, old->mem_type, new->mem_type, evict);
 	WRITE_ONCE(bo->mem_type, new->mem_type);
-	ttm_bo_move_sync_cleanup(tbo, new);
+	if (link) {
+		vramsim_copy_move(bo, new);
+		vramsim_account_move(bo, old->mem_type, new->mem_type, evict);
+		ttm_bo_move_sync_cleanup(tbo, new);
+	} else {
+		ttm_bo_move_null(tbo, new);
+	}
+	return 0;
+}
+
+/* With memory behind it, VRAM is mapped by page frame; system RAM needs nothing. */
+static int vramsim_io_mem_reserve(struct ttm_device *bdev, struct ttm_resource *res)
+{
+	res->bus.is_iomem = res->mem_type == TTM_PL_VRAM;
 	return 0;
 }
 
@@ -103,12 +128,18 @@ const struct ttm_device_funcs vramsim_ttm_funcs = {
 	.eviction_valuable = ttm_bo_eviction_valuable,
 	.evict_flags = vramsim_evict_flags,
 	.move = vramsim_move,
+	.io_mem_reserve = vramsim_io_mem_reserve,
+	.io_mem_pfn = vramsim_copy_pfn,
 };
 
 static void vramsim_bo_destroy(struct ttm_buffer_object *tbo)
 {
+	struct vramsim_bo *bo = tbo_to_vramsim(tbo);
+
 	drm_gem_object_release(&tbo->base);
-	kfree(tbo_to_vramsim(tbo));
+	if (bo->vm)
+		drm_gem_object_put(&bo->vm->root);
+	kfree(bo);
 }
 
 static void vramsim_gem_free(struct drm_gem_object *obj)
@@ -116,58 +147,126 @@ static void vramsim_gem_free(struct drm_gem_object *obj)
 	ttm_bo_fini(&gem_to_vramsim(obj)->tbo);
 }
 
+/* Who shared a private buffer would share the lock of all of them. */
+static struct dma_buf *vramsim_gem_export(struct drm_gem_object *obj, int flags)
+{
+	if (gem_to_vramsim(obj)->vm)
+		return ERR_PTR(-EPERM);
+	return drm_gem_prime_export(obj, flags);
+}
+
+static int vramsim_gem_mmap(struct drm_gem_object *obj, struct vm_area_struct *vma)
+{
+	struct vramsim_bo *bo = gem_to_vramsim(obj);
+	int ret;
+
+	if (!ttm_to_vramsim(bo->tbo.bdev)->vram.mem)
+		return -EOPNOTSUPP;
+	ret = ttm_bo_mmap_obj(vma, &bo->tbo);
+	if (ret)
+		return ret;
+	/* TTM has taken a reference of its own. */
+	drm_gem_object_put(obj);
+	return 0;
+}
+
 static const struct drm_gem_object_funcs vramsim_gem_funcs = {
 	.free = vramsim_gem_free,
+	.open = vramsim_vm_join,
+	.close = vramsim_vm_leave,
+	.export = vramsim_gem_export,
+	.mmap = vramsim_gem_mmap,
 };
 
 /* Fills two places; system RAM is the second one, with gtt_flags. */
 static void vramsim_bo_placement(const struct vramsim_bo *bo, u32 gtt_flags,
 				 struct ttm_place *places, struct ttm_placement *ret_placement)
 {
+	bool scanout = bo->flags & VRAMSIM_BO_SCANOUT;
+
+	/* From the two ends, so that small buffers do not break up the space for large pieces. */
 	places[0] = (struct ttm_place) {
 		.mem_type = TTM_PL_VRAM,
-		.flags = TTM_PL_FLAG_TOPDOWN,
+		.flags = scanout ? TTM_PL_FLAG_CONTIGUOUS : TTM_PL_FLAG_TOPDOWN,
 	};
 	places[1] = (struct ttm_place) {
 		.mem_type = TTM_PL_TT,
 		.flags = gtt_flags,
 	};
 	ret_placement->placement = places;
-	ret_placement->num_placement = bo->flags & VRAMSIM_BO_VRAM_ONLY ? 1 : 2;
+	ret_placement->num_placement = scanout || bo->flags & VRAMSIM_BO_VRAM_ONLY ? 1 : 2;
+}
+
+static int vramsim_bo_init(struct vramsim_bo *bo, struct vramsim_device *vdev,
+			   struct dma_resv *resv)
+{
+	/*
+	 * As in amdgpu, a new private buffer may evict others of its file. And a test that asks for
+	 * too much wants an error, not the OOM killer.
+	 */
+	struct ttm_operation_ctx ctx = {
+		.interruptible = true,
+		.gfp_retry_mayfail = true,
+		.allow_res_evict = true,
+		.resv = resv,
+	};
+	struct ttm_placement placement;
+	struct ttm_place places[2];
+	int ret;
+
+	vramsim_bo_placement(bo, 0, places, &placement);
+	if (resv) {
+		ret = dma_resv_lock_interruptible(resv, NULL);
+		if (ret) {
+			vramsim_bo_destroy(&bo->tbo);
+			return ret;
+		}
+	}
+	/* On failure this drops the buffer. */
+	ret = ttm_bo_init_reserved(&vdev->ttm, &bo->tbo, ttm_bo_type_device, &placement, 0, &ctx,
+				   NULL, resv, vramsim_bo_destroy);
+	if (resv)
+		dma_resv_unlock(resv);
+	else if (!ret)
+		ttm_bo_unreserve(&bo->tbo);
+	return ret;
 }
 
 /**
  * vramsim_bo_create() - create and place a buffer
  * @vdev: the device
+ * @vm: the address space of a private buffer, or NULL
  * @size: bytes, a positive multiple of PAGE_SIZE
  * @flags: VRAMSIM_BO_*
+ * @priority: 0 to VRAMSIM_PRIORITY_MAX
  *
  * Return: the buffer with one GEM reference, or an ERR_PTR.
  */
-struct vramsim_bo *vramsim_bo_create(struct vramsim_device *vdev, u64 size, u32 flags)
+struct vramsim_bo *vramsim_bo_create(struct vramsim_device *vdev, struct vramsim_vm *vm, u64 size,
+				     u32 flags, u32 priority)
 {
-	/* A test that asks for too much wants an error, not the OOM killer. */
-	struct ttm_operation_ctx ctx = { .interruptible = true, .gfp_retry_mayfail = true };
-	struct ttm_placement placement;
-	struct ttm_place places[2];
-	struct vramsim_bo *bo;
+	struct vramsim_bo *bo = kzalloc_obj(*bo);
 	int ret;
 
-	bo = kzalloc_obj(*bo);
 	if (!bo)
 		return ERR_PTR(-ENOMEM);
 	bo->flags = flags;
+	bo->priority = priority;
 	bo->tbo.base.funcs = &vramsim_gem_funcs;
 	drm_gem_private_object_init(&vdev->drm, &bo->tbo.base, size);
-	vramsim_bo_placement(bo, 0, places, &placement);
+	if (vm) {
+		drm_gem_object_get(&vm->root);
+		bo->vm = vm;
+	}
+	ret = vramsim_bo_init(bo, vdev, vm ? vm->root.resv : NULL);
+	return ret ? ERR_PTR(ret) : bo;
+}
 
-	/* On failure this drops the buffer. */
-	ret = ttm_bo_init_reserved(&vdev->ttm, &bo->tbo, ttm_bo_type_device, &placement, 0, &ctx,
-				   NULL, NULL, vramsim_bo_destroy);
-	if (ret)
-		return ERR_PTR(ret);
-	ttm_bo_unreserve(&bo->tbo);
-	return bo;
+static bool vramsim_bo_in_vram(const struct vramsim_bo *bo, u32 flags)
+{
+	const struct ttm_resource *res = bo->tbo.resource;
+
+	return res->mem_type == TTM_PL_VRAM && (res->placement & flags) == flags;
 }
 
 /**
@@ -185,6 +284,35 @@ int vramsim_bo_validate(struct vramsim_bo *bo, struct ttm_operation_ctx *ctx)
 	struct ttm_placement placement;
 	struct ttm_place places[2];
 
+	/* Nearly all buffers of nearly all submissions end here; TTM would find the same. */
+	if (vramsim_bo_in_vram(bo, bo->flags & VRAMSIM_BO_SCANOUT ? TTM_PL_FLAG_CONTIGUOUS : 0))
+		return 0;
 	vramsim_bo_placement(bo, TTM_PL_FLAG_FALLBACK, places, &placement);
 	return ttm_bo_validate(&bo->tbo, &placement, ctx);
+}
+
+/**
+ * vramsim_bo_pin() - bring a buffer into VRAM in one piece, and pin it there
+ * @bo: the buffer, reserved
+ * @ctx: the operation, which collects the bytes moved
+ *
+ * Return: 0 or a negative error number.
+ */
+int vramsim_bo_pin(struct vramsim_bo *bo, struct ttm_operation_ctx *ctx)
+{
+	struct ttm_place place = {
+		.mem_type = TTM_PL_VRAM,
+		.flags = TTM_PL_FLAG_CONTIGUOUS,
+	};
+	struct ttm_placement placement = {
+		.placement = &place,
+		.num_placement = 1,
+	};
+	int ret;
+
+	ret = ttm_bo_validate(&bo->tbo, &placement, ctx);
+	if (ret)
+		return ret;
+	ttm_bo_pin(&bo->tbo);
+	return 0;
 }

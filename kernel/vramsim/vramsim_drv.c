@@ -4,6 +4,7 @@
  * control group controller on machines without a GPU.
  */
 
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pci.h>
 #include <linux/sizes.h>
@@ -17,10 +18,6 @@
 
 #include "vramsim.h"
 
-static unsigned int gtt_mb = 4096;
-module_param(gtt_mb, uint, 0444);
-MODULE_PARM_DESC(gtt_mb, "System RAM that each GPU can map, in MiB (default: 4096)");
-
 #define VRAMSIM_IOCTL(name, func)	DRM_IOCTL_DEF_DRV(VRAMSIM_##name, func, DRM_RENDER_ALLOW)
 
 static const struct drm_ioctl_desc vramsim_ioctls[] = {
@@ -28,6 +25,9 @@ static const struct drm_ioctl_desc vramsim_ioctls[] = {
 	VRAMSIM_IOCTL(SUBMIT, vramsim_ioctl_submit),
 	VRAMSIM_IOCTL(BO_INFO, vramsim_ioctl_bo_info),
 	VRAMSIM_IOCTL(STATS, vramsim_ioctl_stats),
+	VRAMSIM_IOCTL(FLIP, vramsim_ioctl_flip),
+	VRAMSIM_IOCTL(SET_PRIORITY, vramsim_ioctl_set_priority),
+	VRAMSIM_IOCTL(MMAP, vramsim_ioctl_mmap),
 };
 
 /*
@@ -66,6 +66,8 @@ static const struct file_operations vramsim_fops = {
 
 static const struct drm_driver vramsim_driver = {
 	.driver_features = DRIVER_GEM | DRIVER_RENDER,
+	.open = vramsim_vm_open,
+	.postclose = vramsim_vm_close,
 	.fops = &vramsim_fops,
 	.ioctls = vramsim_ioctls,
 	.num_ioctls = ARRAY_SIZE(vramsim_ioctls),
@@ -89,6 +91,7 @@ static void vramsim_ttm_fini(struct drm_device *dev, void *arg)
 /* Memory outlives the PCI device: open files keep their buffers, and the region its charges. */
 static int vramsim_memory_init(struct vramsim_device *vdev, u64 vram_size)
 {
+	u64 gtt_size = (u64)vramsim_params.gtt_mb * SZ_1M;
 	struct drm_device *dev = &vdev->drm;
 	int ret;
 
@@ -100,14 +103,14 @@ static int vramsim_memory_init(struct vramsim_device *vdev, u64 vram_size)
 	if (ret)
 		return ret;
 
-	ret = ttm_range_man_init(&vdev->ttm, TTM_PL_TT, true, (u64)gtt_mb * SZ_1M >> PAGE_SHIFT);
+	ret = ttm_range_man_init(&vdev->ttm, TTM_PL_TT, true, gtt_size >> PAGE_SHIFT);
 	if (ret)
 		return ret;
 	ret = drmm_add_action_or_reset(dev, vramsim_gtt_fini, &vdev->ttm);
 	if (ret)
 		return ret;
 
-	return vramsim_vram_init(vdev, vram_size);
+	return vramsim_vram_init(vdev, vram_size, vramsim_params.copy);
 }
 
 static int vramsim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
@@ -133,8 +136,14 @@ static int vramsim_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 static void vramsim_remove(struct pci_dev *pdev)
 {
 	struct vramsim_device *vdev = pci_get_drvdata(pdev);
+	struct drm_file *file;
 
+	/* Afterwards there is no call left that could show another buffer. */
 	drm_dev_unplug(&vdev->drm);
+	mutex_lock(&vdev->drm.filelist_mutex);
+	list_for_each_entry(file, &vdev->drm.filelist, lhead)
+		vramsim_vm_hide(file->driver_priv);
+	mutex_unlock(&vdev->drm.filelist_mutex);
 }
 
 static const struct pci_device_id vramsim_ids[] = {
@@ -154,6 +163,9 @@ static int __init vramsim_init(void)
 {
 	int ret;
 
+	ret = vramsim_params_check(&vramsim_params, (u64)totalram_pages() * PAGE_SIZE / SZ_1M);
+	if (ret)
+		return ret;
 	ret = pci_register_driver(&vramsim_pci_driver);
 	if (ret)
 		return ret;

@@ -5,28 +5,13 @@
  */
 
 #include <linux/array_size.h>
-#include <linux/moduleparam.h>
 #include <linux/pci.h>
 #include <linux/sizes.h>
 #include <linux/unaligned.h>
 
 #include "vramsim.h"
 
-#define VRAMSIM_MAX_DEVICES	8
-#define VRAMSIM_MAX_VRAM_MB	(1024 * 1024)
 #define VRAMSIM_CLASS		(PCI_CLASS_DISPLAY_OTHER << 8)
-
-static unsigned int devices = 2;
-module_param(devices, uint, 0444);
-MODULE_PARM_DESC(devices, "Number of GPUs, 1 to 8 (default: 2)");
-
-static unsigned int vram_mb[VRAMSIM_MAX_DEVICES] = { 256, 128, 128, 128, 128, 128, 128, 128 };
-module_param_array(vram_mb, uint, NULL, 0444);
-MODULE_PARM_DESC(vram_mb, "VRAM of each GPU in MiB (default: 256,128,128...)");
-
-static unsigned int bus[VRAMSIM_MAX_DEVICES] = { 0x03, 0x0c, 0x15, 0x1e, 0x27, 0x30, 0x39, 0x42 };
-module_param_array(bus, uint, NULL, 0444);
-MODULE_PARM_DESC(bus, "PCI bus number of each GPU (default: 0x03,0x0c,0x15...)");
 
 /**
  * struct vramsim_root - a virtual root bus and the function on it
@@ -93,6 +78,7 @@ static struct pci_ops vramsim_config_ops = {
 
 static int vramsim_root_add(struct vramsim_root *root, unsigned int index)
 {
+	unsigned int busn = vramsim_params.bus[index];
 	LIST_HEAD(windows);
 
 	root->index = index;
@@ -106,21 +92,21 @@ static int vramsim_root_add(struct vramsim_root *root, unsigned int index)
 #endif
 	root->busn = (struct resource) {
 		.name = "vramsim busn",
-		.start = bus[index],
-		.end = bus[index],
+		.start = busn,
+		.end = busn,
 		.flags = IORESOURCE_BUS,
 	};
 	pci_add_resource(&windows, &root->busn);
 
 	pci_lock_rescan_remove();
-	root->bus = pci_scan_root_bus(NULL, bus[index], &vramsim_config_ops, root, &windows);
+	root->bus = pci_scan_root_bus(NULL, busn, &vramsim_config_ops, root, &windows);
 	if (root->bus)
 		pci_bus_add_devices(root->bus);
 	pci_unlock_rescan_remove();
 
 	if (!root->bus) {
 		pci_free_resource_list(&windows);
-		pr_err("vramsim: PCI bus %#04x is taken or cannot be added\n", bus[index]);
+		pr_err("vramsim: PCI bus %#04x is taken or cannot be added\n", busn);
 		return -EBUSY;
 	}
 	return 0;
@@ -157,18 +143,7 @@ int vramsim_pci_add_roots(void)
 	unsigned int i;
 	int ret;
 
-	if (!devices || devices > VRAMSIM_MAX_DEVICES) {
-		pr_err("vramsim: devices=%u is not in 1..%u\n", devices, VRAMSIM_MAX_DEVICES);
-		return -EINVAL;
-	}
-	for (i = 0; i < devices; i++) {
-		if (!vram_mb[i] || vram_mb[i] > VRAMSIM_MAX_VRAM_MB || bus[i] > 0xff) {
-			pr_err("vramsim: vram_mb=%u or bus=%#x of GPU %u is out of range\n",
-			       vram_mb[i], bus[i], i);
-			return -EINVAL;
-		}
-	}
-	for (i = 0; i < devices; i++) {
+	for (i = 0; i < vramsim_params.devices; i++) {
 		ret = vramsim_root_add(&roots[i], i);
 		if (ret) {
 			vramsim_pci_remove_roots();
@@ -188,5 +163,5 @@ u64 vramsim_pci_vram_size(struct pci_dev *pdev)
 {
 	const struct vramsim_root *root = pdev->bus->sysdata;
 
-	return (u64)vram_mb[root->index] * SZ_1M;
+	return (u64)vramsim_params.vram_mb[root->index] * SZ_1M;
 }

@@ -5,7 +5,10 @@
  */
 
 #include <linux/cgroup_dmem.h>
+#include <linux/list_sort.h>
 #include <linux/slab.h>
+#include <linux/sizes.h>
+#include <linux/vmalloc.h>
 
 #include <drm/drm_drv.h>
 #include <drm/drm_managed.h>
@@ -13,27 +16,32 @@
 
 #include "vramsim.h"
 
-struct vramsim_vram_res {
-	struct ttm_resource base;
-	struct list_head blocks;
-};
-
-#define to_vram(manager)	container_of(manager, struct vramsim_vram, man)
-#define to_vram_res(res)	container_of(res, struct vramsim_vram_res, base)
+static u64 place_start(const struct ttm_place *place)
+{
+	return (u64)place->fpfn << PAGE_SHIFT;
+}
 
 static u64 place_end(const struct vramsim_vram *vram, const struct ttm_place *place)
 {
 	if (!place->lpfn)
 		return vram->mm.size;
-	return min_t(u64, place->lpfn << PAGE_SHIFT, vram->mm.size);
+	return min((u64)place->lpfn << PAGE_SHIFT, vram->mm.size);
+}
+
+static int block_cmp(void *priv, const struct list_head *a, const struct list_head *b)
+{
+	u64 first = gpu_buddy_block_offset(list_entry(a, struct gpu_buddy_block, link));
+	u64 second = gpu_buddy_block_offset(list_entry(b, struct gpu_buddy_block, link));
+
+	return first < second ? -1 : first > second;
 }
 
 static int vramsim_vram_alloc(struct ttm_resource_manager *man, struct ttm_buffer_object *bo,
 			      const struct ttm_place *place, struct ttm_resource **ret_res)
 {
-	struct vramsim_vram *vram = to_vram(man);
+	struct vramsim_vram *vram = to_vramsim_vram(man);
 	struct vramsim_vram_res *res;
-	u64 start = place->fpfn << PAGE_SHIFT;
+	u64 start = place_start(place);
 	u64 end = place_end(vram, place);
 	unsigned long flags = 0;
 	int ret;
@@ -65,14 +73,15 @@ static int vramsim_vram_alloc(struct ttm_resource_manager *man, struct ttm_buffe
 		return ret;
 	}
 
+	list_sort(NULL, &res->blocks, block_cmp);
 	*ret_res = &res->base;
 	return 0;
 }
 
 static void vramsim_vram_free(struct ttm_resource_manager *man, struct ttm_resource *base)
 {
-	struct vramsim_vram *vram = to_vram(man);
-	struct vramsim_vram_res *res = to_vram_res(base);
+	struct vramsim_vram *vram = to_vramsim_vram(man);
+	struct vramsim_vram_res *res = to_vramsim_res(base);
 
 	/* Off the LRU first: its walkers look at the blocks. */
 	ttm_resource_fini(man, base);
@@ -82,38 +91,38 @@ static void vramsim_vram_free(struct ttm_resource_manager *man, struct ttm_resou
 	kfree(res);
 }
 
+/* Bytes of the resource that are within the place */
+static u64 vramsim_vram_overlap(struct ttm_resource_manager *man, struct ttm_resource *base,
+				const struct ttm_place *place)
+{
+	struct vramsim_vram *vram = to_vramsim_vram(man);
+	u64 start = place_start(place);
+	u64 end = place_end(vram, place);
+	struct gpu_buddy_block *block;
+	u64 sum = 0;
+
+	list_for_each_entry(block, &to_vramsim_res(base)->blocks, link) {
+		u64 first = gpu_buddy_block_offset(block);
+		u64 last = first + gpu_buddy_block_size(&vram->mm, block);
+
+		first = max(first, start);
+		last = min(last, end);
+		if (first < last)
+			sum += last - first;
+	}
+	return sum;
+}
+
 static bool vramsim_vram_intersects(struct ttm_resource_manager *man, struct ttm_resource *base,
 				    const struct ttm_place *place, size_t size)
 {
-	struct vramsim_vram *vram = to_vram(man);
-	u64 start = place->fpfn << PAGE_SHIFT;
-	u64 end = place_end(vram, place);
-	struct gpu_buddy_block *block;
-
-	list_for_each_entry(block, &to_vram_res(base)->blocks, link) {
-		u64 first = gpu_buddy_block_offset(block);
-
-		if (first < end && first + gpu_buddy_block_size(&vram->mm, block) > start)
-			return true;
-	}
-	return false;
+	return vramsim_vram_overlap(man, base, place) > 0;
 }
 
 static bool vramsim_vram_compatible(struct ttm_resource_manager *man, struct ttm_resource *base,
 				    const struct ttm_place *place, size_t size)
 {
-	struct vramsim_vram *vram = to_vram(man);
-	u64 start = place->fpfn << PAGE_SHIFT;
-	u64 end = place_end(vram, place);
-	struct gpu_buddy_block *block;
-
-	list_for_each_entry(block, &to_vram_res(base)->blocks, link) {
-		u64 first = gpu_buddy_block_offset(block);
-
-		if (first < start || first + gpu_buddy_block_size(&vram->mm, block) > end)
-			return false;
-	}
-	return true;
+	return vramsim_vram_overlap(man, base, place) == base->size;
 }
 
 static const struct ttm_resource_manager_func vramsim_vram_funcs = {
@@ -139,18 +148,43 @@ static void vramsim_vram_fini(struct drm_device *dev, void *arg)
 	ttm_resource_manager_cleanup(&vram->man);
 	ttm_set_driver_manager(&vdev->ttm, TTM_PL_VRAM, NULL);
 	gpu_buddy_fini(&vram->mm);
+	vfree(vram->mem);
+}
+
+/**
+ * vramsim_vram_locate() - where in VRAM something is
+ * @res: a piece of VRAM
+ * @ret_start: its lowest address
+ * @ret_pieces: number of pieces that it is in; blocks that touch are one
+ */
+void vramsim_vram_locate(struct ttm_resource *res, u64 *ret_start, u32 *ret_pieces)
+{
+	struct vramsim_device *vdev = ttm_to_vramsim(res->bo->bdev);
+	struct list_head *blocks = &to_vramsim_res(res)->blocks;
+	struct gpu_buddy_block *block;
+	u64 end = U64_MAX;
+	u32 pieces = 0;
+
+	list_for_each_entry(block, blocks, link) {
+		if (gpu_buddy_block_offset(block) != end)
+			pieces++;
+		end = gpu_buddy_block_offset(block) + gpu_buddy_block_size(&vdev->vram.mm, block);
+	}
+	*ret_start = gpu_buddy_block_offset(list_first_entry(blocks, struct gpu_buddy_block, link));
+	*ret_pieces = pieces;
 }
 
 /**
  * vramsim_vram_init() - give the device its VRAM and the dmem region for it
  * @vdev: the device, with TTM set up
  * @size: bytes
+ * @copy: put memory behind it
  *
  * Undone when the last reference to the DRM device is dropped.
  *
  * Return: 0 or a negative error number.
  */
-int vramsim_vram_init(struct vramsim_device *vdev, u64 size)
+int vramsim_vram_init(struct vramsim_device *vdev, u64 size, bool copy)
 {
 	struct vramsim_vram *vram = &vdev->vram;
 	struct dmem_cgroup_init init = {
@@ -164,9 +198,18 @@ int vramsim_vram_init(struct vramsim_device *vdev, u64 size)
 	ret = drmm_mutex_init(&vdev->drm, &vram->lock);
 	if (ret)
 		return ret;
+	if (copy) {
+		vram->mem = __vmalloc(size, GFP_KERNEL | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
+		if (!vram->mem) {
+			drm_err(&vdev->drm, "no %llu MiB of memory for copy=1\n", size / SZ_1M);
+			return -ENOMEM;
+		}
+	}
 	ret = gpu_buddy_init(&vram->mm, size, PAGE_SIZE);
-	if (ret)
+	if (ret) {
+		vfree(vram->mem);
 		return ret;
+	}
 	gpu_buddy_driver_set_lock(&vram->mm, &vram->lock);
 
 	vram->man.func = &vramsim_vram_funcs;

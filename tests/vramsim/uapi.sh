@@ -16,6 +16,7 @@ eviction_ms() {
 }
 
 lab-load-vramsim
+check "features of a stock kernel" 0 "$(cat /sys/module/vramsim/parameters/features)"
 wait_until 15 test -e "$node" || fail "no $node"
 status=0
 "$BUILD/tests/vramsim/vsim-uapi" "$node" || status=$?
