@@ -269,6 +269,15 @@ static bool vramsim_bo_in_vram(const struct vramsim_bo *bo, u32 flags)
 	return res->mem_type == TTM_PL_VRAM && (res->placement & flags) == flags;
 }
 
+static int vramsim_bo_move_to(struct vramsim_bo *bo, struct ttm_placement *placement,
+			      struct ttm_operation_ctx *ctx)
+{
+	int ret = ttm_bo_validate(&bo->tbo, placement, ctx);
+
+	/* TTM says -ENOMEM when there is no room, but not when there is none for the hop. */
+	return ret == -ENOSPC ? -ENOMEM : ret;
+}
+
 /**
  * vramsim_bo_validate() - bring a buffer to where the GPU wants it
  * @bo: the buffer, reserved
@@ -288,7 +297,7 @@ int vramsim_bo_validate(struct vramsim_bo *bo, struct ttm_operation_ctx *ctx)
 	if (vramsim_bo_in_vram(bo, bo->flags & VRAMSIM_BO_SCANOUT ? TTM_PL_FLAG_CONTIGUOUS : 0))
 		return 0;
 	vramsim_bo_placement(bo, TTM_PL_FLAG_FALLBACK, places, &placement);
-	return ttm_bo_validate(&bo->tbo, &placement, ctx);
+	return vramsim_bo_move_to(bo, &placement, ctx);
 }
 
 /**
@@ -310,7 +319,7 @@ int vramsim_bo_pin(struct vramsim_bo *bo, struct ttm_operation_ctx *ctx)
 	};
 	int ret;
 
-	ret = ttm_bo_validate(&bo->tbo, &placement, ctx);
+	ret = vramsim_bo_move_to(bo, &placement, ctx);
 	if (ret)
 		return ret;
 	ttm_bo_pin(&bo->tbo);

@@ -94,7 +94,7 @@ int open_or_exit(const char *node)
 	return fd;
 }
 
-uint8_t *map(int fd, uint32_t handle, uint64_t size)
+uint64_t *map(int fd, uint32_t handle, uint64_t size)
 {
 	struct drm_vramsim_mmap args = { .handle = handle };
 	void *memory;

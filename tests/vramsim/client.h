@@ -26,4 +26,4 @@ uint64_t used_after_frees(int fd, uint64_t used);
 /* The file of a node, or the end of the program. */
 int open_or_exit(const char *node);
 /* NULL if it cannot be mapped. */
-uint8_t *map(int fd, uint32_t handle, uint64_t size);
+uint64_t *map(int fd, uint32_t handle, uint64_t size);
