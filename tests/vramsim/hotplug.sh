@@ -78,7 +78,7 @@ done
 check "regions of $GPU0" 1 "$(region_count "$REGION0")"
 check "charged MiB" 0 "$(current vsim)"
 
-echo "--- unloaded and loaded 10 times, with other parameters"
+echo "--- unloaded and loaded 100 times, with other parameters"
 rmmod vramsim
 check "regions left" 0 "$(grep -c ^drm/ $CGROUP/dmem.capacity || true)"
 for parameters in devices=0 devices=9 vram_mb=0 "bus=3,3"; do
@@ -86,7 +86,7 @@ for parameters in devices=0 devices=9 vram_mb=0 "bus=3,3"; do
 	check "load with $parameters" refused \
 		"$(lab-load-vramsim $parameters 2> /dev/null && echo loaded || echo refused)"
 done
-for i in $(seq 10); do
+for i in $(seq 100); do
 	lab-load-vramsim devices=3 vram_mb=64,32,16
 	[ "$i" -gt 1 ] || check "capacity of the third" 16 "$(capacity 0000:15:00.0)"
 	rmmod vramsim
