@@ -184,7 +184,7 @@ static void vramsim_bo_placement(const struct vramsim_bo *bo, u32 gtt_flags,
 {
 	bool scanout = bo->flags & VRAMSIM_BO_SCANOUT;
 
-	/* From the two ends, so that small buffers do not break up the space for large pieces. */
+	/* As amdgpu does, which keeps the lower end for what must be there. */
 	places[0] = (struct ttm_place) {
 		.mem_type = TTM_PL_VRAM,
 		.flags = scanout ? TTM_PL_FLAG_CONTIGUOUS : TTM_PL_FLAG_TOPDOWN,

@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/pm.h>
 #include <linux/sizes.h>
 
 #include <drm/drm_drv.h>
@@ -146,6 +147,16 @@ static void vramsim_remove(struct pci_dev *pdev)
 	mutex_unlock(&vdev->drm.filelist_mutex);
 }
 
+/* VRAM has no power while the machine sleeps. What is on the screen stays: nobody pins it again. */
+static int vramsim_suspend(struct device *dev)
+{
+	struct vramsim_device *vdev = dev_get_drvdata(dev);
+
+	return ttm_resource_manager_evict_all(&vdev->ttm, &vdev->vram.man);
+}
+
+static DEFINE_SIMPLE_DEV_PM_OPS(vramsim_pm_ops, vramsim_suspend, NULL);
+
 static const struct pci_device_id vramsim_ids[] = {
 	{ PCI_DEVICE(VRAMSIM_PCI_VENDOR, VRAMSIM_PCI_DEVICE) },
 	{}
@@ -157,6 +168,7 @@ static struct pci_driver vramsim_pci_driver = {
 	.id_table = vramsim_ids,
 	.probe = vramsim_probe,
 	.remove = vramsim_remove,
+	.driver.pm = pm_sleep_ptr(&vramsim_pm_ops),
 };
 
 static int __init vramsim_init(void)

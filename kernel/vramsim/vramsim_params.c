@@ -90,7 +90,7 @@ static bool vramsim_bus_ok(const struct vramsim_params *params, unsigned int ind
  *
  * Return: 0, or -EINVAL after the log was told what is wrong.
  */
-VISIBLE_IF_KUNIT int vramsim_params_check(const struct vramsim_params *params, u64 ram_mb)
+int vramsim_params_check(const struct vramsim_params *params, u64 ram_mb)
 {
 	u64 vram_mb = 0;
 	unsigned int i;

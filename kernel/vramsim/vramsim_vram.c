@@ -5,14 +5,17 @@
  */
 
 #include <linux/cgroup_dmem.h>
+#include <linux/export.h>
 #include <linux/list_sort.h>
-#include <linux/slab.h>
 #include <linux/sizes.h>
+#include <linux/slab.h>
 #include <linux/vmalloc.h>
 
 #include <drm/drm_drv.h>
 #include <drm/drm_managed.h>
 #include <drm/drm_print.h>
+
+#include <kunit/visibility.h>
 
 #include "vramsim.h"
 
@@ -173,6 +176,7 @@ void vramsim_vram_locate(struct ttm_resource *res, u64 *ret_start, u32 *ret_piec
 	*ret_start = gpu_buddy_block_offset(list_first_entry(blocks, struct gpu_buddy_block, link));
 	*ret_pieces = pieces;
 }
+EXPORT_SYMBOL_IF_KUNIT(vramsim_vram_locate);
 
 /**
  * vramsim_vram_init() - give the device its VRAM and the dmem region for it
@@ -227,3 +231,4 @@ int vramsim_vram_init(struct vramsim_device *vdev, u64 size, bool copy)
 	ttm_resource_manager_set_dmem_region(&vram->man, region);
 	return 0;
 }
+EXPORT_SYMBOL_IF_KUNIT(vramsim_vram_init);
