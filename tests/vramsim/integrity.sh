@@ -16,12 +16,12 @@ storm() {
 	local i now
 	echo "--- $1"
 	for i in 1 2 3 4; do
-		"$BUILD/tests/vramsim/vsim-storm" "$node" $RANDOM 16 800 > "$WORK/$i" 2>&1 &
+		"$BUILD/tests/vramsim/vsim-storm" "$node" "$RANDOM" 16 800 > "$WORK/$i" 2>&1 &
 	done
 	peak=0
 	while [ -n "$(jobs -r)" ]; do
 		now=$(shmem)
-		[ "$now" -le $peak ] || peak=$now
+		[ "$now" -le "$peak" ] || peak=$now
 		sleep 0.05
 	done
 	for i in 1 2 3 4; do

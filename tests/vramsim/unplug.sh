@@ -46,7 +46,7 @@ unplug() {
 }
 
 remove() { echo 1 > "/sys/bus/pci/devices/$GPU0/remove"; }
-unbind() { echo $GPU0 > /sys/bus/pci/drivers/vramsim/unbind; }
+unbind() { echo "$GPU0" > /sys/bus/pci/drivers/vramsim/unbind; }
 
 lab-load-vramsim vram_mb=16,16 copy=1
 echo +dmem > $CGROUP/cgroup.subtree_control
@@ -54,7 +54,7 @@ mkdir $CGROUP/vsim
 unplug "removed from the bus" remove
 echo 1 > /sys/bus/pci/rescan
 unplug "unbound from the driver" unbind
-echo $GPU0 > /sys/bus/pci/drivers/vramsim/bind
+echo "$GPU0" > /sys/bus/pci/drivers/vramsim/bind
 unplug "again" remove
 rmdir $CGROUP/vsim
 rmmod vramsim
