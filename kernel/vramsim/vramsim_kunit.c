@@ -311,32 +311,35 @@ struct params_case {
 	struct vramsim_params params;
 };
 
-#define GOOD .devices = 2, .vram_mb = { 256, 128 }, .bus = { 3, 12 }, .gtt_mb = 4096
+#define PARAMS(devices_, vram0, vram1, bus0, bus1, gtt, copy_) { \
+	.devices = devices_, .vram_mb = { vram0, vram1 }, .bus = { bus0, bus1 }, .gtt_mb = gtt, \
+	.bw_mib_per_ms = UINT_MAX, .copy = copy_ }
+
+/* On a machine with 1 GiB of RAM */
 static const struct params_case params_table[] = {
-	{ "good", 0, { GOOD } },
-	{ "no devices", -EINVAL, { GOOD, .devices = 0 } },
-	{ "nine devices", -EINVAL, { GOOD, .devices = 9 } },
-	{ "two of eight given", -EINVAL, { GOOD, .devices = 8 } },
-	{ "no VRAM", -EINVAL, { GOOD, .vram_mb = { 256, 0 } } },
-	{ "1 MiB of VRAM", 0, { GOOD, .vram_mb = { 1, 1 } } },
-	{ "1 TiB of VRAM", 0, { GOOD, .vram_mb = { 1024 * 1024, 1 } } },
-	{ "more", -EINVAL, { GOOD, .vram_mb = { 1024 * 1024 + 1, 1 } } },
-	{ "VRAM of no device", 0, { GOOD, .vram_mb = { 256, 128, UINT_MAX } } },
-	{ "last bus", 0, { GOOD, .bus = { 0, 255 } } },
-	{ "no bus", -EINVAL, { GOOD, .bus = { 0, 256 } } },
-	{ "one bus for two", -EINVAL, { GOOD, .bus = { 12, 12 } } },
-	{ "no GTT", -EINVAL, { GOOD, .gtt_mb = 0 } },
-	{ "too much GTT", -EINVAL, { GOOD, .gtt_mb = UINT_MAX } },
-	{ "any speed", 0, { GOOD, .bw_mib_per_ms = UINT_MAX } },
-	{ "half of the RAM", 0, { GOOD, .copy = true, .vram_mb = { 384, 128 } } },
-	{ "more than half", -EINVAL, { GOOD, .copy = true, .vram_mb = { 384, 129 } } },
-	{ "not without copy", 0, { GOOD, .vram_mb = { 384, 129 } } },
+	{ "good", 0, PARAMS(2, 256, 128, 3, 12, 4096, false) },
+	{ "no devices", -EINVAL, PARAMS(0, 256, 128, 3, 12, 4096, false) },
+	{ "nine devices", -EINVAL, PARAMS(9, 256, 128, 3, 12, 4096, false) },
+	{ "no VRAM", -EINVAL, PARAMS(2, 256, 0, 3, 12, 4096, false) },
+	{ "no VRAM of no device", 0, PARAMS(1, 256, 0, 3, 12, 4096, false) },
+	{ "1 MiB of VRAM", 0, PARAMS(2, 1, 1, 3, 12, 4096, false) },
+	{ "1 TiB of VRAM", 0, PARAMS(2, 1024 * 1024, 1, 3, 12, 4096, false) },
+	{ "more", -EINVAL, PARAMS(2, 1024 * 1024 + 1, 1, 3, 12, 4096, false) },
+	{ "first and last bus", 0, PARAMS(2, 256, 128, 0, 255, 4096, false) },
+	{ "no bus", -EINVAL, PARAMS(2, 256, 128, 0, 256, 4096, false) },
+	{ "one bus for two", -EINVAL, PARAMS(2, 256, 128, 12, 12, 4096, false) },
+	{ "no GTT", -EINVAL, PARAMS(2, 256, 128, 3, 12, 0, false) },
+	{ "too much GTT", -EINVAL, PARAMS(2, 256, 128, 3, 12, UINT_MAX, false) },
+	{ "half of the RAM", 0, PARAMS(2, 384, 128, 3, 12, 4096, true) },
+	{ "more than half", -EINVAL, PARAMS(2, 384, 129, 3, 12, 4096, true) },
+	{ "not without copy", 0, PARAMS(2, 384, 129, 3, 12, 4096, false) },
 };
 
 static void params_name(const struct params_case *c, char *name)
 {
 	strscpy(name, c->name, KUNIT_PARAM_DESC_SIZE);
 }
+
 KUNIT_ARRAY_PARAM(params, params_table, params_name);
 
 static void params_test_check(struct kunit *test)

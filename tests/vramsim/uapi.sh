@@ -5,7 +5,7 @@ set -euo pipefail
 # shellcheck source=tests/vramsim/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
-node=/dev/dri/by-path/pci-$GPU1-render
+node=/dev/dri/by-path/pci-$GPU1
 
 # eviction_ms: how long it takes to throw 128 MiB out of the 128 MiB of the second GPU
 eviction_ms() {
@@ -17,9 +17,9 @@ eviction_ms() {
 
 lab-load-vramsim
 check "features of a stock kernel" 0 "$(cat /sys/module/vramsim/parameters/features)"
-wait_until 15 test -e "$node" || fail "no $node"
+wait_until 15 test -e "$node-render" || fail "no $node"
 status=0
-"$BUILD/tests/vramsim/vsim-uapi" "$node" || status=$?
+"$BUILD/tests/vramsim/vsim-uapi" "$node-render" "$node-card" || status=$?
 check "exit status of vsim-uapi" 0 $status
 
 holder victim . --device $GPU1 --size 8M --count 16

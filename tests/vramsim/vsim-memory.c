@@ -175,6 +175,41 @@ static void test_pinned(void)
 	CHECK(flip(fd, a, NULL), 0);
 }
 
+static uint64_t evictions(int fd, const uint32_t *handles, uint32_t n)
+{
+	uint64_t sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		sum += where(fd, handles[i]).evictions;
+	return sum;
+}
+
+/* Whose buffers were used last is evicted last; private ones go to the end of the LRU together. */
+static void test_lru(void)
+{
+	auto_close int fd = open_or_exit(node);
+	uint32_t private[4], other[4], i, rival;
+
+	for (i = 0; i < 4; i++) {
+		private[i] = created(fd, 2 * MIB, VRAMSIM_BO_PRIVATE);
+		other[i] = created(fd, 2 * MIB, 0);
+	}
+	CHECK(submit(fd, other, 4, 0, NULL), 0);
+	CHECK(submit(fd, NULL, 0, VRAMSIM_SUBMIT_ALL_PRIVATE, NULL), 0);
+	rival = created(fd, 4 * MIB, VRAMSIM_BO_VRAM_ONLY);
+	CHECK(evictions(fd, other, 4), 2);
+	CHECK(evictions(fd, private, 4), 0);
+	CHECK(drmCloseBufferHandle(fd, rival), 0);
+
+	CHECK(submit(fd, private, 4, 0, NULL), 0);
+	CHECK(submit(fd, other, 4, 0, NULL), 0);
+	CHECK(submit(fd, private, 4, VRAMSIM_SUBMIT_ALL_PRIVATE | VRAMSIM_SUBMIT_NO_BULK, NULL), 0);
+	rival = created(fd, 4 * MIB, VRAMSIM_BO_VRAM_ONLY);
+	CHECK(evictions(fd, other, 4), 2);
+	CHECK(evictions(fd, private, 4), 2);
+}
+
 static void send_fd(int socket, int fd)
 {
 	union { struct cmsghdr header; char space[CMSG_SPACE(sizeof(int))]; } control = {};
@@ -323,7 +358,7 @@ static void test_mapping_outlives_handle(void)
 int main(int argc, char *argv[])
 {
 	static void (*const tests[])(void) = {
-		test_new_is_zero, test_moves, test_one_piece, test_pinned, test_share,
+		test_new_is_zero, test_moves, test_one_piece, test_pinned, test_lru, test_share,
 		test_mmap_refuses, test_mapping_outlives_handle,
 	};
 	size_t i;

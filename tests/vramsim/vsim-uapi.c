@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vsim-uapi NODE: does vramsim refuse what its interface forbids, and count right what it allows? */
+/* vsim-uapi RENDER-NODE PRIMARY-NODE: does vramsim refuse what its interface forbids, and count right what it allows? */
 #include <fcntl.h>
 
 #include <xf86drm.h>
@@ -233,6 +233,28 @@ static void test_private(const char *node, int fd)
 	CHECK(s.resident, 8192);
 }
 
+/* Names of buffers are no way around that; and each handle of a file counts. */
+static void test_private_by_name(const char *primary)
+{
+	auto_close int fd = open_or_exit(primary), other = open_or_exit(primary);
+	struct drm_gem_flink flink = {};
+	struct drm_gem_open again = {};
+	struct drm_vramsim_submit s = {};
+
+	CHECK(create(fd, 4096, VRAMSIM_BO_PRIVATE, &flink.handle), 0);
+	CHECK(call(fd, DRM_IOCTL_GEM_FLINK, &flink), 0);
+	again.name = flink.name;
+	CHECK(call(other, DRM_IOCTL_GEM_OPEN, &again), -EPERM);
+	CHECK(call(fd, DRM_IOCTL_GEM_OPEN, &again), 0);
+	CHECK(again.handle != flink.handle, 1);
+	CHECK(drmCloseBufferHandle(fd, flink.handle), 0);
+	CHECK(submit(fd, NULL, 0, VRAMSIM_SUBMIT_ALL_PRIVATE, &s), 0);
+	CHECK(s.resident, 4096);
+	CHECK(drmCloseBufferHandle(fd, again.handle), 0);
+	CHECK(submit(fd, NULL, 0, VRAMSIM_SUBMIT_ALL_PRIVATE, &s), 0);
+	CHECK(s.resident, 0);
+}
+
 /* As many as a large game has: when all are in VRAM, a submission only has to see that. */
 static void test_many_private(int fd)
 {
@@ -258,8 +280,8 @@ int main(int argc, char *argv[])
 	uint64_t vram;
 	int fd;
 
-	if (argc != 2) {
-		fprintf(stderr, "vsim-uapi: needs the node of an unused vramsim\n");
+	if (argc != 3) {
+		fprintf(stderr, "vsim-uapi: needs the nodes of an unused vramsim\n");
 		return 2;
 	}
 	fd = open_or_exit(argv[1]);
@@ -279,6 +301,7 @@ int main(int argc, char *argv[])
 	test_flip_refuses(fd);
 	test_share(argv[1], fd);
 	test_private(argv[1], fd);
+	test_private_by_name(argv[2]);
 	close(fd);
 
 	fd = open_or_exit(argv[1]);

@@ -227,8 +227,10 @@ static int stats(const Options *o)
 	r = vsim_ioctl(fd, DRM_IOCTL_VRAMSIM_STATS, &s);
 	if (r < 0)
 		return fail(r, "cannot read the statistics");
-	printf("vram_size=%llu vram_used=%llu in=%llu out=%llu evictions=%llu submits=%llu failed=%llu\n",
-	       s.vram_size, s.vram_used, s.in, s.out, s.evictions, s.submits, s.failed);
+	printf("vram_size=%llu vram_used=%llu in=%llu out=%llu within=%llu evictions=%llu submits=%llu "
+	       "failed=%llu backoffs=%llu\n",
+	       s.vram_size, s.vram_used, s.in, s.out, s.within, s.evictions, s.submits, s.failed,
+	       s.backoffs);
 	return 0;
 }
 
