@@ -88,12 +88,14 @@ int vramsim_ioctl_mmap(struct drm_device *dev, void *data, struct drm_file *file
 
 	if (args->pad)
 		return -EINVAL;
+	if (!vdev->vram.mem)
+		return -EOPNOTSUPP;
 	obj = drm_gem_object_lookup(file, args->handle);
 	if (!obj)
 		return -ENOENT;
 	args->offset = drm_vma_node_offset_addr(&obj->vma_node);
 	drm_gem_object_put(obj);
-	return vdev->vram.mem ? 0 : -EOPNOTSUPP;
+	return 0;
 }
 
 static int vramsim_bo_info(struct vramsim_bo *bo, struct drm_vramsim_bo_info *args)

@@ -333,6 +333,8 @@ static void test_mmap_refuses(void)
 	CHECK(errno, EINVAL);
 	CHECK(mmap(NULL, 8 * KIB, prot, MAP_SHARED, other, (off_t)args.offset) == MAP_FAILED, 1);
 	CHECK(errno, EACCES);
+	args.handle++;
+	CHECK(call(fd, DRM_IOCTL_VRAMSIM_MMAP, &args), -ENOENT);
 }
 
 /* A mapping keeps its buffer, but not the place that a private one had in its file's address space. */

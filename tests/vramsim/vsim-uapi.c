@@ -162,9 +162,7 @@ static void test_no_contents(int fd)
 	CHECK(info(fd, handle, VRAMSIM_BO_INFO_CHECKSUM, &i), -EOPNOTSUPP);
 	args = (struct drm_vramsim_mmap){ .handle = handle, .pad = 1 };
 	CHECK(call(fd, DRM_IOCTL_VRAMSIM_MMAP, &args), -EINVAL);
-	args = (struct drm_vramsim_mmap){ .handle = BAD_HANDLE };
-	CHECK(call(fd, DRM_IOCTL_VRAMSIM_MMAP, &args), -ENOENT);
-	args.handle = handle;
+	args.pad = 0;
 	CHECK(call(fd, DRM_IOCTL_VRAMSIM_MMAP, &args), -EOPNOTSUPP);
 }
 
