@@ -175,6 +175,7 @@ static const Field game_fields[] = {
 	FIELD(Game, foreground, "Foreground", "b"),
 	FIELD(Game, low, "Low", "a{st}"),
 	FIELD(Game, min, "Min", "a{st}"),
+	FIELD(Game, eased, "Eased", "a{st}"),
 	FIELD(Game, current, "Current", "a{st}"),
 	FIELD(Game, peak, "Peak", "a{st}"),
 	FIELD(Game, spilled, "Spilled", "a{st}"),
@@ -187,6 +188,8 @@ static const Field game_fields[] = {
 	FIELD(Game, current, "current", "a{st}"),
 	FIELD(Game, low, "low", "a{st}"),
 	FIELD(Game, min, "min", "a{st}"),
+	FIELD(Game, eased, "eased", "a{st}"),
+	FIELD(Game, eased_usec, "eased-usec", "t"),
 	FIELD(Game, spilled, "spilled", "a{st}"),
 	{},
 };
@@ -217,6 +220,7 @@ static void game_done(Game *g)
 	amounts_done(&g->peak);
 	amounts_done(&g->low);
 	amounts_done(&g->min);
+	amounts_done(&g->eased);
 	amounts_done(&g->spilled);
 	amounts_done(&g->evicted);
 }

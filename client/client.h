@@ -45,7 +45,8 @@ typedef struct Game {
 	char *object, *name, *unit, *control_group, *mark, *role;
 	uint32_t appid, uid;
 	bool foreground;
-	Amounts current, peak, low, min, spilled, evicted;
+	Amounts current, peak, low, min, eased, spilled, evicted;
+	uint64_t eased_usec; /* until its low is whole again */
 } Game;
 
 typedef struct Hold {

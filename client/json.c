@@ -63,8 +63,10 @@ json_object *json_from_game(const Game *g)
 	json_add(o, "peak", json_from_amounts(&g->peak));
 	json_add(o, "low", json_from_amounts(&g->low));
 	json_add(o, "min", json_from_amounts(&g->min));
+	json_add(o, "eased", json_from_amounts(&g->eased));
 	json_add(o, "spilled", json_from_amounts(&g->spilled));
 	json_add(o, "evicted", json_from_amounts(&g->evicted));
+	json_add_u64(o, "eased_usec", g->eased_usec);
 	return o;
 }
 

@@ -158,8 +158,8 @@ static void show_detail(const Output *o, const char *key, const char *value)
 	(void)fputc('\n', o->f);
 }
 
-/* "card0/vram0 6.5 GiB, card1/vram0 1 GiB" */
-static void show_amounts(const Output *o, const char *key, const Amounts *a, const Snapshot *s)
+/* "card0/vram0 6.5 GiB, card1/vram0 1 GiB". The caller frees. */
+static char *amounts_text(const Amounts *a, const Snapshot *s)
 {
 	char *text = NULL, buf[FORMAT_BYTES_MAX];
 	size_t size = 0;
@@ -167,7 +167,7 @@ static void show_amounts(const Output *o, const char *key, const Amounts *a, con
 	bool any = false;
 
 	if (!f)
-		return;
+		return NULL;
 	for (size_t i = 0; i < s->n_regions; i++) {
 		auto_free char *label = region_label(&s->regions[i]);
 		uint64_t bytes = amounts_get(a, s->regions[i].name);
@@ -178,8 +178,26 @@ static void show_amounts(const Output *o, const char *key, const Amounts *a, con
 		any = true;
 	}
 	(void)fclose(f);
+	return text;
+}
+
+static void show_amounts(const Output *o, const char *key, const Amounts *a, const Snapshot *s)
+{
+	auto_free char *text = amounts_text(a, s);
+
 	show_detail(o, key, text);
-	free(text);
+}
+
+/* "card0/vram0 5.2 GiB, for 1.3 s yet" */
+static void show_easing(const Output *o, const Game *g, const Snapshot *s)
+{
+	auto_free char *amounts = amounts_text(&g->eased, s), *text = NULL;
+
+	if (!*strempty(amounts))
+		return;
+	if (asprintf(&text, "%s, for %.1f s yet", amounts, (double)g->eased_usec / (double)USEC_PER_SEC) < 0)
+		text = NULL;
+	show_detail(o, "eased", text);
 }
 
 static void show_game_details(const Output *o, const Game *g, const Snapshot *s)
@@ -248,6 +266,7 @@ void show_games(const Output *o, const Snapshot *s, bool details)
 	(void)fputc('\n', o->f);
 	for (size_t i = 0; i < s->n_games; i++) {
 		show_game(o, &s->games[i], s, regions);
+		show_easing(o, &s->games[i], s);
 		if (details)
 			show_game_details(o, &s->games[i], s);
 	}

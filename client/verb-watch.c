@@ -22,6 +22,7 @@ typedef struct Watch {
 typedef struct Event {
 	const char *kind, *game, *label, *unit, *region, *menu, *source, *file, *state, *reason;
 	uint64_t bytes, ours, theirs;
+	bool has_bytes;
 	Amounts low;
 } Event;
 
@@ -83,7 +84,7 @@ static void print_json(const Event *e, const struct timespec *t)
 		json_add_u64(o, "ours", e->ours);
 		json_add_u64(o, "theirs", e->theirs);
 	}
-	if (streq(e->kind, "evicted"))
+	if (e->has_bytes)
 		json_add_u64(o, "bytes", e->bytes);
 	json_add_string(o, "reason", e->reason);
 	json_print(stdout, o, true);
@@ -121,7 +122,9 @@ static char *event_text(const Event *e)
 	} else if (streq(e->kind, "contested")) {
 		r = asprintf(&text, "%s %s of %s: %s became %s", e->file, e->region, e->unit,
 			     format_bytes(ours, e->ours), format_bytes(theirs, e->theirs));
-	} else if (streq(e->kind, "evicted")) {
+	} else if (streq(e->kind, "restored")) {
+		r = asprintf(&text, "%s has %s of %s again", e->label, format_bytes(ours, e->bytes), e->region);
+	} else if (e->has_bytes) { /* eased, evicted */
 		r = asprintf(&text, "%s lost %s of %s", e->label, format_bytes(ours, e->bytes),
 			     e->region);
 	} else {
@@ -132,9 +135,9 @@ static char *event_text(const Event *e)
 
 static Style kind_style(const char *kind)
 {
-	if (streq(kind, "protected"))
+	if (streq(kind, "protected") || streq(kind, "restored"))
 		return STYLE_GOOD;
-	if (streq(kind, "contested") || streq(kind, "evicted"))
+	if (streq(kind, "contested") || streq(kind, "evicted") || streq(kind, "eased"))
 		return STYLE_WARN;
 	return streq(kind, "stopped") ? STYLE_BAD : STYLE_PLAIN;
 }
@@ -210,13 +213,29 @@ static int read_contested(Watch *w _unused_, sd_bus_message *m, Event *e)
 				   &e->reason);
 }
 
-static int read_evicted(Watch *w, sd_bus_message *m, Event *e)
+static int read_bytes(Watch *w, sd_bus_message *m, Event *e, const char *kind)
 {
 	int r = sd_bus_message_read(m, "osts", &e->game, &e->region, &e->bytes, &e->reason);
 
-	e->kind = "evicted";
+	e->kind = kind;
+	e->has_bytes = true;
 	e->label = r < 0 ? NULL : label_of(w, e->game);
 	return r;
+}
+
+static int read_evicted(Watch *w, sd_bus_message *m, Event *e)
+{
+	return read_bytes(w, m, e, "evicted");
+}
+
+static int read_eased(Watch *w, sd_bus_message *m, Event *e)
+{
+	return read_bytes(w, m, e, "eased");
+}
+
+static int read_restored(Watch *w, sd_bus_message *m, Event *e)
+{
+	return read_bytes(w, m, e, "restored");
 }
 
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error _unused_)
@@ -227,7 +246,8 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error _unu
 	} signals[] = {
 		{ "FocusChanged", read_focus },   { "Protected", read_protected },
 		{ "Released", read_released },    { "Contested", read_contested },
-		{ "Evicted", read_evicted },
+		{ "Evicted", read_evicted },      { "Eased", read_eased },
+		{ "Restored", read_restored },
 	};
 	const char *member = strempty(sd_bus_message_get_member(m));
 	Watch *w = userdata;
@@ -349,8 +369,9 @@ const Verb verb_watch = {
 	.summary = "decisions as they come, one line each",
 	.description = "Prints each decision of vramd with its time and reason, until Ctrl-C: focus,\n"
 		       "protected, released, contested (somebody else wrote a value of ours), evicted\n"
-		       "(a game lost memory), and started or stopped when vramd comes or goes. The first\n"
-		       "line tells vramd's state.",
+		       "(a game lost memory), eased (it lost some at once, and is not to fight for it\n"
+		       "at once) and restored (it may again), and started or stopped when vramd comes\n"
+		       "or goes. The first line tells vramd's state.",
 	.json = true,
 	.run = run_watch,
 };

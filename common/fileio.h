@@ -11,7 +11,7 @@
 typedef struct Roots {
 	char *proc;   /* "/proc" */
 	char *cgroup; /* "/sys/fs/cgroup", or where the cgroup2 hierarchy is mounted */
-	char *etc;    /* "/etc", "/run" and "/usr/lib" have this prefix: "" or the --root folder */
+	char *etc;    /* "/etc", "/run", "/usr/lib" and "/sys/module" have this prefix: "" or the --root folder */
 	bool relocated;
 } Roots;
 

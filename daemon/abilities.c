@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include "abilities.h"
+#include "parse.h"
 
 static bool top_level_has(const Hierarchy *h, const char *file)
 {
@@ -20,7 +21,23 @@ static bool top_level_has(const Hierarchy *h, const char *file)
 	return false;
 }
 
-void abilities_probe(const Hierarchy *h, const UnitMonitor *units, const char *names[static _ABILITY_MAX + 1])
+bool abilities_kernel_throttles(const Roots *roots)
+{
+	auto_free char *path = NULL, *text = NULL;
+	uint64_t msec;
+
+	if (asprintf(&path, "%s/sys/module/ttm/parameters/throttle_hard_ms", strempty(roots->etc)) < 0) {
+		path = NULL;
+		return false;
+	}
+	if (read_piece_at(AT_FDCWD, path, 64, &text) < 0)
+		return false;
+	text[strcspn(text, "\n")] = '\0';
+	return parse_u64(text, &msec) >= 0 && msec > 0;
+}
+
+void abilities_probe(const Roots *roots, const Hierarchy *h, const UnitMonitor *units,
+		     const char *names[static _ABILITY_MAX + 1])
 {
 	size_t n = 0;
 
@@ -32,5 +49,7 @@ void abilities_probe(const Hierarchy *h, const UnitMonitor *units, const char *n
 		names[n++] = "dmem-events";
 	if (units && unit_monitor_has_device_memory(units) > 0)
 		names[n++] = "device-memory-properties";
+	if (abilities_kernel_throttles(roots))
+		names[n++] = "throttle";
 	names[n] = NULL;
 }

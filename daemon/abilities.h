@@ -10,10 +10,16 @@ typedef enum Ability {
 	ABILITY_DMEM_PEAK,      /* dmem.peak; with it, since 7.3, protected allocations evict the unprotected */
 	ABILITY_DMEM_EVENTS,    /* dmem.events: evictions are counted and told */
 	ABILITY_SYSTEMD_MEMORY, /* systemd's DeviceMemoryLow= */
+	ABILITY_THROTTLE,       /* see abilities_kernel_throttles() */
 	_ABILITY_MAX,
 } Ability;
 
+/* A game that lost memory is kept from fighting for it by the kernel itself, so nobody else has to: the module
+ * parameter ttm.throttle_hard_ms is there, and not 0. */
+bool abilities_kernel_throttles(const Roots *roots);
+
 /* Fills names with a NULL-terminated list of static strings. The files of dmem are only there in groups
- * whose parent distributes it, so before the first game in front only the controller can be seen. Both
- * arguments may be NULL. */
-void abilities_probe(const Hierarchy *h, const UnitMonitor *units, const char *names[static _ABILITY_MAX + 1]);
+ * whose parent distributes it, so before the first game in front only the controller can be seen. h and
+ * units may be NULL. */
+void abilities_probe(const Roots *roots, const Hierarchy *h, const UnitMonitor *units,
+		     const char *names[static _ABILITY_MAX + 1]);

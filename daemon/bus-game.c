@@ -44,6 +44,16 @@ void bus_game_usage(const Manager *m, const Game *g, const char *file, uint64_t 
 			values[i] = UINT64_MAX;
 }
 
+void bus_game_eased(const Manager *m, const Game *g, uint64_t *values)
+{
+	const Easing *e = manager_easing(m, g);
+
+	bus_game_limits(m, g, DMEM_LOW, values);
+	for (size_t i = 0; i < m->regions.n; i++)
+		if (!e || !easing_is_on(&e[i]))
+			values[i] = UINT64_MAX;
+}
+
 int bus_game_spilled(Manager *m, const Game *g, uint64_t *values)
 {
 	auto_free pid_t *pids = NULL;
@@ -102,6 +112,8 @@ static int get_sizes(sd_bus *bus _unused_, const char *path _unused_, const char
 		bus_game_limits(m, g, DMEM_LOW, values);
 	else if (streq(property, "Min"))
 		bus_game_limits(m, g, DMEM_MIN, values);
+	else if (streq(property, "Eased"))
+		bus_game_eased(m, g, values);
 	else if (streq(property, "Current"))
 		bus_game_usage(m, g, "dmem.current", values);
 	else if (streq(property, "Peak"))
@@ -125,6 +137,7 @@ static const sd_bus_vtable game_vtable[] = {
 	SD_BUS_PROPERTY("Foreground", "b", get_property, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("Low", "a{st}", get_sizes, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("Min", "a{st}", get_sizes, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("Eased", "a{st}", get_sizes, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("Current", "a{st}", get_sizes, 0, 0),
 	SD_BUS_PROPERTY("Peak", "a{st}", get_sizes, 0, 0),
 	SD_BUS_PROPERTY("Spilled", "a{st}", get_sizes, 0, 0),

@@ -301,6 +301,11 @@ static int append_game_details(sd_bus_message *reply, Manager *m, const Game *g)
 		bus_game_limits(m, g, (DmemLimit)i, values);
 		r = append_sizes_entry(reply, m, limit_keys[i], values);
 	}
+	bus_game_eased(m, g, values);
+	if (r >= 0)
+		r = append_sizes_entry(reply, m, "eased", values);
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "{sv}", "eased-usec", "t", manager_eased_left(m, g));
 	bus_game_usage(m, g, "dmem.current", values);
 	if (r >= 0)
 		r = append_sizes_entry(reply, m, "current", values);
@@ -497,7 +502,7 @@ static int get_abilities(sd_bus *bus _unused_, const char *path _unused_, const 
 	Manager *m = userdata;
 	const char *names[_ABILITY_MAX + 1];
 
-	abilities_probe(m->state == STATE_UNSUPPORTED ? NULL : &m->hierarchy, m->unit_monitor, names);
+	abilities_probe(&m->roots, m->state == STATE_UNSUPPORTED ? NULL : &m->hierarchy, m->unit_monitor, names);
 	return sd_bus_message_append_strv(reply, (char **)names);
 }
 
@@ -530,6 +535,8 @@ static const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_SIGNAL_WITH_ARGS("Contested",
 				SD_BUS_ARGS("s", unit, "s", region, "s", file, "t", ours, "t", theirs, "s", reason), 0),
 	SD_BUS_SIGNAL_WITH_ARGS("Evicted", SD_BUS_ARGS("o", game, "s", region, "t", bytes, "s", reason), 0),
+	SD_BUS_SIGNAL_WITH_ARGS("Eased", SD_BUS_ARGS("o", game, "s", region, "t", bytes, "s", reason), 0),
+	SD_BUS_SIGNAL_WITH_ARGS("Restored", SD_BUS_ARGS("o", game, "s", region, "t", bytes, "s", reason), 0),
 	SD_BUS_VTABLE_END,
 };
 

@@ -2,6 +2,7 @@
 /* The manager's hooks: each becomes a signal or a change of properties. */
 #include "bus.h"
 #include "log.h"
+#include "parse.h"
 
 static void warn_if(int r, const char *signal)
 {
@@ -15,7 +16,7 @@ static void emit_game_changed(Manager *m, const Game *g)
 
 	if (path)
 		warn_if(sd_bus_emit_properties_changed(m->bus, path, VRAMD_IFACE_GAME, "Foreground", "Low",
-						       "Min", NULL),
+						       "Min", "Eased", NULL),
 			"PropertiesChanged");
 }
 
@@ -99,6 +100,34 @@ static void on_contested(Manager *m, const char *path, const char *region, DmemL
 		warn_if(sd_bus_emit_signal(m->bus, VRAMD_PATH, VRAMD_IFACE_MANAGER, "Contested", "ssstts",
 					   path, region, dmem_limit_to_file(limit), ours, theirs, reason),
 			"Contested");
+}
+
+static void on_eased(Manager *m, const Game *g, const char *region, uint64_t lost, const char *reason)
+{
+	auto_free char *path = bus_game_path(g);
+	char bytes[FORMAT_BYTES_MAX];
+
+	log_debug("Easing '%s', which lost %s of %s: %s", game_name(m, g), format_bytes(bytes, lost), region, reason);
+	if (!path || !m->bus)
+		return;
+	warn_if(sd_bus_emit_signal(m->bus, VRAMD_PATH, VRAMD_IFACE_MANAGER, "Eased", "osts", path, region, lost,
+				   reason),
+		"Eased");
+}
+
+static void on_restored(Manager *m, const Game *g, const char *region, const char *reason)
+{
+	auto_free char *path = bus_game_path(g);
+	uint64_t low;
+
+	log_debug("No longer easing '%s' in %s: %s", game_name(m, g), region, reason);
+	if (!path || !m->bus)
+		return;
+	if (apply_get(m->apply, g->unit.cgroup, region, DMEM_LOW, &low) < 0)
+		low = 0;
+	warn_if(sd_bus_emit_signal(m->bus, VRAMD_PATH, VRAMD_IFACE_MANAGER, "Restored", "osts", path, region, low,
+				   reason),
+		"Restored");
 }
 
 static void on_game_added(Manager *m, const Game *g)
@@ -190,6 +219,8 @@ void bus_init(Manager *m, void (*ready)(Manager *m))
 		.protected = on_protected,
 		.released = on_released,
 		.contested = on_contested,
+		.eased = on_eased,
+		.restored = on_restored,
 		.game_added = on_game_added,
 		.game_removed = on_game_removed,
 		.regions_changed = on_regions_changed,

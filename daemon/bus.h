@@ -23,6 +23,8 @@ int bus_append_sizes(sd_bus_message *m, const Regions *regions, const uint64_t *
 /* Fills values[n_regions] of a game. */
 void bus_game_limits(const Manager *m, const Game *g, DmemLimit limit, uint64_t *values);
 void bus_game_usage(const Manager *m, const Game *g, const char *file, uint64_t *values);
+/* What low is lowered to, in the regions where it is. */
+void bus_game_eased(const Manager *m, const Game *g, uint64_t *values);
 int bus_game_spilled(Manager *m, const Game *g, uint64_t *values);
 
 /* Reads the argument of ReportFocus() (bus-report.c). Processes are taken in, but not tracked. */

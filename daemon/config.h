@@ -23,6 +23,7 @@ typedef struct GameConfig {
 	char *name;     /* Name=, shown instead of the program's */
 	Size min, low;  /* SIZE_UNSET: as [policy] says */
 	bool protect;   /* Protect=no: never protect it */
+	bool easing;    /* Easing=no: it fights at once */
 } GameConfig;
 
 /* [service NAME]: a unit with a claim of its own (an AI job, a stream). */
@@ -43,6 +44,7 @@ typedef struct Config {
 	Size game_min;           /* 0 */
 	uint64_t debounce_usec;  /* "nobody in front" shorter than this is ignored */
 	uint64_t grace_usec;     /* a source that vanished keeps its last word for so long */
+	uint64_t easing_usec;    /* how long the game in front does not fight for what it lost; 0 = at once */
 
 	/* [compositor] */
 	Size compositor_floor;   /* unset = its use + 25 %, at least C/32, at most C/8 */

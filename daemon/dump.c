@@ -33,6 +33,18 @@ static void dump_users(const Manager *m, FILE *f)
 		fprintf(f, "  %s\n", m->units[i].path);
 }
 
+static void dump_easing(const Manager *m, const Game *g, FILE *f)
+{
+	const Easing *e = manager_easing(m, g);
+	char low[FORMAT_BYTES_MAX], lost[FORMAT_BYTES_MAX];
+
+	for (size_t i = 0; e && i < m->regions.n; i++)
+		if (easing_is_on(&e[i]))
+			fprintf(f, "      eased to %s of %s, after it lost %s; %" PRIu64 " ms are left\n",
+				format_bytes(low, e[i].low), m->regions.items[i].name,
+				format_bytes(lost, e[i].lost), manager_eased_left(m, g) / USEC_PER_MSEC);
+}
+
 static void dump_games(const Manager *m, FILE *f)
 {
 	fputs("\nGames:\n", f);
@@ -45,6 +57,7 @@ static void dump_games(const Manager *m, FILE *f)
 			game_mark_to_string(g->identity.mark),
 			g->shown_role == _ROLE_MAX ? "none" : group_role_to_string(g->shown_role),
 			yes_no(game_allowed(m, g)), g->unit.cgroup);
+		dump_easing(m, g, f);
 	}
 	fputs("\nProcesses watched:\n", f);
 	for (size_t i = 0; i < m->n_tracked; i++)

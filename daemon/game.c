@@ -18,6 +18,7 @@ static void game_close(Manager *m, Game *g)
 	unit_path_done(&g->unit);
 	game_identity_done(&g->identity);
 	cgroup_close(g->group);
+	free(g->easing);
 	free(g);
 }
 

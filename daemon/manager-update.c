@@ -83,6 +83,7 @@ static int add_group(Builder *b, const char *path, GroupRole role, const WorldSe
 		.game = game ? game_config(b->m, game) : NULL,
 		.service = service,
 		.current = current,
+		.easing = role == ROLE_FRONT ? manager_easing(b->m, game) : NULL,
 	};
 	return 0;
 }
@@ -489,6 +490,7 @@ int manager_update(Manager *m, const char *reason)
 	tell_focus(m, front, report, source, reason);
 	tell_games(m, &before, reason);
 	tell_state(m, front);
+	manager_settle_easing(m, reason);
 	plan_done(&before);
 	return 0;
 }

@@ -49,6 +49,15 @@ void manager_set_state(Manager *m, ManagerState state, const char *format, ...)
 
 /* --- When to update --------------------------------------------------------------------------- */
 
+static bool same_regions(const Regions *a, const Regions *b)
+{
+	bool same = a->n == b->n;
+
+	for (size_t i = 0; same && i < a->n; i++)
+		same = streq(a->items[i].name, b->items[i].name);
+	return same;
+}
+
 static int refresh_regions(Manager *m)
 {
 	Regions before = m->regions, fresh;
@@ -58,6 +67,8 @@ static int refresh_regions(Manager *m)
 	if (r < 0)
 		return r;
 	m->regions = fresh;
+	if (!same_regions(&before, &fresh))
+		manager_forget_easing(m);
 	if (m->hooks)
 		m->hooks->regions_changed(m, &before);
 	regions_done(&before);
@@ -669,6 +680,8 @@ Manager *manager_free(Manager *m)
 	sd_event_source_disable_unref(m->reconnect_source);
 	sd_event_source_disable_unref(m->update_source);
 	sd_event_source_disable_unref(m->rate_source);
+	sd_event_source_disable_unref(m->sampler.timer);
+	cgroup_close(m->sampler.root);
 	m->update_source = NULL;
 	hold_table_free(m->holds);
 	focus_free(m->focus);

@@ -60,6 +60,7 @@ struct Game {
 	GroupRole role;     /* ROLE_FRONT, ROLE_BACKGROUND, or _ROLE_MAX: none */
 	GroupRole shown_role; /* as the bus was told; _ROLE_MAX: not protected */
 	Cgroup *group;
+	Easing *easing;     /* [regions.n] while it is looked at (sampler.c), else NULL */
 };
 
 /* Finds or makes the game of a process. -ENOENT: it is in no unit that could be protected; -EDQUOT. */
@@ -110,6 +111,25 @@ void manager_forget_units(Manager *m);
 User *manager_find_user(const Manager *m, uid_t uid); /* NULL: not logged in */
 bool manager_user_active(const Manager *m, uid_t uid);
 
+/* --- Easing (sampler.c) ---------------------------------------------------------------------- */
+
+typedef struct Sampler {
+	sd_event_source *timer;
+	Cgroup *root;           /* its dmem.current: how full the regions are */
+	uint64_t regions_usec;  /* when to look at that again */
+	bool near_full[DMEM_REGIONS_MAX];
+	bool throttled;         /* the kernel does it by itself */
+} Sampler;
+
+/* [regions.n] for a game in front that may be eased; else NULL. */
+const Easing *manager_easing(const Manager *m, const Game *g);
+/* How long it takes until none of its regions is eased any more; 0: none is. */
+uint64_t manager_eased_left(const Manager *m, const Game *g);
+/* After each update: tells what was decided since the last one, and who is looked at from now on. */
+void manager_settle_easing(Manager *m, const char *reason);
+/* Other regions: what was seen before says nothing any more. */
+void manager_forget_easing(Manager *m);
+
 /* --- The bus (bus-*.c set these up; layer 5 calls down only) ----------------------------------- */
 
 /* A connection that reported or asked for something: who it is, and what it may. */
@@ -130,6 +150,9 @@ typedef struct ManagerHooks {
 	void (*released)(Manager *m, const Game *g, const char *reason);
 	void (*contested)(Manager *m, const char *path, const char *region, DmemLimit limit, uint64_t ours,
 			  uint64_t theirs, const char *reason);
+	/* Its low was lowered in a region where it lost so many bytes; is what it was before. */
+	void (*eased)(Manager *m, const Game *g, const char *region, uint64_t lost, const char *reason);
+	void (*restored)(Manager *m, const Game *g, const char *region, const char *reason);
 	void (*game_added)(Manager *m, const Game *g);
 	void (*game_removed)(Manager *m, const Game *g);
 	void (*regions_changed)(Manager *m, const Regions *before);
@@ -180,6 +203,7 @@ struct Manager {
 	Client **clients;
 	size_t n_clients, n_clients_alloc;
 	sd_event_source *reconnect_source;
+	Sampler sampler;
 
 	/* what the bus shows; set by the update */
 	uint64_t front_game; /* id, 0 = nobody */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Three steps: claim() says what each group asks for in each region, fit() cuts that to what the
- * region has, build() adds the ancestors. */
+/* Four steps: claim() says what each group asks for in each region, fit() cuts that to what the region
+ * has, ease() lowers a game that lost memory, build() adds the ancestors. */
 #include "policy.h"
 
 static const PlanLimits no_claim = { { [DMEM_MAX] = DMEM_UNLIMITED } };
@@ -19,6 +19,7 @@ typedef struct Claim {
 	const char *path;
 	GroupRole role;
 	PlanReason reason;
+	const Easing *easing; /* [n_regions], or NULL */
 	PlanLimits *limits; /* [n_regions] */
 } Claim;
 
@@ -307,7 +308,8 @@ static int claim(Decision *d)
 
 		if (!group_is_repeated(d, i)) {
 			c = &d->claims[d->n_claims++];
-			*c = (Claim){ g->path, g->role, claim_reason(d, g->role), limits_new(n) };
+			*c = (Claim){ g->path, g->role, claim_reason(d, g->role), g->easing,
+				      limits_new(n) };
 		}
 		c = &d->claims[d->n_claims - 1];
 		if (!c->limits)
@@ -385,6 +387,25 @@ static void fit(Decision *d)
 
 		grant_by_role(d, r, DMEM_MIN, &budget);
 		grant_by_role(d, r, DMEM_LOW, &budget);
+	}
+}
+
+/* --- Ease: after everybody has got his, since nobody shall have what a game lets go of only for a moment */
+
+static void ease(Decision *d)
+{
+	for (size_t i = 0; i < d->n_claims; i++) {
+		Claim *c = &d->claims[i];
+
+		for (size_t r = 0; c->easing && r < d->world->n_regions; r++) {
+			uint64_t *v = c->limits[r].value;
+			uint64_t low = MAX(c->easing[r].low, v[DMEM_MIN]);
+
+			if (low >= v[DMEM_LOW])
+				continue;
+			v[DMEM_LOW] = low;
+			c->reason = PLAN_GAME_EASED;
+		}
 	}
 }
 
@@ -528,6 +549,7 @@ int policy_decide(const World *world, const Config *config, Plan *ret)
 	if (r < 0)
 		return r;
 	fit(&d);
+	ease(&d);
 	r = build(&d, &plan);
 	if (r < 0)
 		return r;
@@ -566,6 +588,7 @@ const char *plan_reason_to_string(PlanReason reason)
 {
 	static const char *const phrases[_PLAN_REASON_MAX] = {
 		[PLAN_GAME_IN_FRONT] = "the game in front",
+		[PLAN_GAME_EASED] = "the game in front, eased",
 		[PLAN_COMPOSITOR_FLOOR] = "floor of the compositor",
 		[PLAN_MENU_SHARE] = "share of the open menu",
 		[PLAN_BACKGROUND_SHARE] = "share of a game in the background",

@@ -7,6 +7,7 @@
  *               ones evicted, since their forced return is what sweeps a card
  *   game in front  low = C - reserve, reserve = max(C/16, compositor's use x 1.25) and at most C/4:
  *               with low = C game and compositor evict each other every frame
+ *               while it is eased (easing.h): no more than that, and nobody else gets the difference
  *   menu open   low of its owner = menu_share, at most C/8, from what is left: never from the game
  *   game behind low = background_share of what it uses now
  *   service     low while no game is in front; else its ceiling
@@ -24,6 +25,7 @@ typedef struct PlanLimits {
 
 typedef enum PlanReason {
 	PLAN_GAME_IN_FRONT,
+	PLAN_GAME_EASED,
 	PLAN_COMPOSITOR_FLOOR,
 	PLAN_MENU_SHARE,
 	PLAN_BACKGROUND_SHARE,

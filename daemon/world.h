@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "dmem.h"
+#include "easing.h"
 
 typedef enum MenuState {
 	MENU_UNKNOWN, /* cannot be known: never treated as closed */
@@ -48,6 +49,7 @@ typedef struct WorldGroup {
 	const GameConfig *game;       /* ROLE_FRONT: overrides, or NULL */
 	const ServiceConfig *service; /* ROLE_SERVICE */
 	const uint64_t *current;      /* [n_regions] bytes in use now */
+	const Easing *easing;         /* ROLE_FRONT: [n_regions], or NULL */
 } WorldGroup;
 
 typedef struct World {

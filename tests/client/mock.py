@@ -40,14 +40,14 @@ def properties(**values):
 GAMES = {
     PATH + '/game/1': properties(
         AppID=dbus.UInt32(1091500), Name='Cyberpunk 2077', Unit=UNIT, ControlGroup=CGROUP,
-        User=dbus.UInt32(1000), Foreground=True, Low=amounts(card0=7680), Min=amounts(),
+        User=dbus.UInt32(1000), Foreground=True, Low=amounts(card0=7680), Min=amounts(), Eased=amounts(),
         Current=amounts(card0=6246), Peak=amounts(card0=7000), Spilled=amounts(card0=312),
         Evicted=amounts(card0=64)),
     # Its name tries to clear the terminal, to reorder text, and is far too long.
     PATH + '/game/2': properties(
         AppID=dbus.UInt32(0), Name='Evil\x1b[2J\u202eName ünïcode ' + 'x' * 60, Unit='app-x\\x2dy.scope',
         ControlGroup='/user.slice/x', User=dbus.UInt32(4242), Foreground=False,
-        Low=amounts(card0=128), Min=amounts(card0=64), Current=amounts(card0=256, card1=1),
+        Low=amounts(card0=128), Min=amounts(card0=64), Eased=amounts(), Current=amounts(card0=256, card1=1),
         Peak=amounts(), Spilled=amounts(), Evicted=amounts()),
 }
 LIST_EXTRA = {PATH + '/game/1': ('scope', 'front'), PATH + '/game/2': ('environ', 'background')}
@@ -108,7 +108,7 @@ class GameObject(dbus.service.Object):
 class Vramd(Base):
     def __init__(self, bus):
         super().__init__(bus, PATH)
-        self.holds = []
+        self.holds, self.eased_usec = [], 0
         self.games = [GameObject(bus, path) for path in GAMES]
         if 'MOCK_VRAMD' in os.environ:  # {"State": "unsupported", ...}
             for key, value in json.loads(os.environ['MOCK_VRAMD']).items():
@@ -137,7 +137,7 @@ class Vramd(Base):
             mark, role = LIST_EXTRA[path]
             extra = {'name': p['Name'], 'uid': p['User'], 'mark': mark, 'role': role,
                      'control-group': p['ControlGroup'], 'current': p['Current'], 'low': p['Low'],
-                     'min': p['Min'], 'spilled': p['Spilled'], 'future': dbus.UInt16(7)}
+                     'min': p['Min'], 'eased': p['Eased'], 'eased-usec': dbus.UInt64(self.eased_usec), 'spilled': p['Spilled'], 'future': dbus.UInt16(7)}
             rows.append((dbus.ObjectPath(path), p['AppID'], p['Unit'], p['Foreground'],
                          properties(**extra)))
         return dbus.Array(rows, signature='(ousba{sv})')
@@ -191,6 +191,11 @@ class Vramd(Base):
         os.close(out)
         return reply
 
+    @dbus.service.method(MOCK)
+    def Ease(self):
+        GAMES[PATH + '/game/1']['Eased'] = amounts(card0=6000)
+        self.eased_usec = 1340000
+
     # One call sends all that can be sent.
     @dbus.service.method(MOCK)
     def Emit(self):
@@ -199,6 +204,8 @@ class Vramd(Base):
         self.Protected(game, UNIT, amounts(card0=7680), 'it came to the front')
         self.Contested(UNIT, CARD0, 'dmem.low', 7680 * MIB, 0, 'written by a program of the user')
         self.Evicted(game, CARD0, 64 * MIB, 'the compositor took it')
+        self.Eased(game, CARD0, 128 * MIB, 'somebody came in')
+        self.Restored(game, CARD0, 7680 * MIB, 'Easing= is over')
         self.Released(dbus.ObjectPath(PATH + '/game/2'), 'app-x\\x2dy.scope', 'it\x1b[2J\nended')
         self.FocusChanged(dbus.ObjectPath('/'), 'unknown', '', 'nobody has the focus')
 
@@ -220,6 +227,14 @@ class Vramd(Base):
 
     @dbus.service.signal(MANAGER, signature='osts')
     def Evicted(self, game, region, lost, reason):
+        pass
+
+    @dbus.service.signal(MANAGER, signature='osts')
+    def Eased(self, game, region, lost, reason):
+        pass
+
+    @dbus.service.signal(MANAGER, signature='osts')
+    def Restored(self, game, region, low, reason):
         pass
 
 

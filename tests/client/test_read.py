@@ -7,7 +7,7 @@ from support import BusTest, VRAMCTL, main
 
 MIB = 1 << 20
 CARD0 = 'drm/0000:03:00.0/vram0'
-AMOUNTS = ['current', 'peak', 'low', 'min', 'spilled', 'evicted']
+AMOUNTS = ['current', 'peak', 'low', 'min', 'eased', 'spilled', 'evicted']
 
 
 class Read(BusTest):
@@ -61,10 +61,19 @@ class Read(BusTest):
         self.assertIn('card0/vram0 64 MiB', out)
         games = json.loads(self.run_ctl('games', '--json')[0])
         self.assertEqual(list(games[0]), ['object', 'appid', 'name', 'unit', 'control_group', 'uid',
-                                          'mark', 'role', 'foreground'] + AMOUNTS)
+                                          'mark', 'role', 'foreground', *AMOUNTS, 'eased_usec'])
         self.assertEqual([games[0][a].get(CARD0) for a in AMOUNTS],
-                         [6246 * MIB, 7000 * MIB, 7680 * MIB, None, 312 * MIB, 64 * MIB])
+                         [6246 * MIB, 7000 * MIB, 7680 * MIB, None, None, 312 * MIB, 64 * MIB])
         self.assertIn('\x1b[2J\u202e', games[1]['name'])  # JSON carries what was said
+
+    def test_eased(self):
+        vramd = self.vramd()
+        self.assertNotIn('eased', self.run_ctl()[0])
+        vramd.call('Ease')
+        for verb in ('status', 'games'):
+            self.assertRegex(self.run_ctl(verb)[0], r'(?m)^    eased +card0/vram0 5.9 GiB, for 1.3 s yet$')
+        game = json.loads(self.run_ctl('--json')[0])['games'][0]
+        self.assertEqual((game['eased'], game['eased_usec']), ({CARD0: 6000 * MIB}, 1340000))
 
     def test_top_in_a_pipe(self):
         self.vramd()
@@ -107,13 +116,15 @@ class Watch(BusTest):
     def test_lines(self):
         vramd, p = self.start()
         vramd.call('Emit')
-        lines = self.lines(p, 6)
+        lines = self.lines(p, 8)
         self.assert_clean('\n'.join(lines), 200)
         for line, text in zip(lines, [
                 r'focus     Cyberpunk 2077 \(1091500\), menu closed, says gamescope - its window has',
                 r'protected Cyberpunk 2077 \(1091500\) in app-steam-app1091500-4242.scope: 7.5 GiB of drm',
                 r'contested dmem.low drm/\S+ of app-\S+: 7.5 GiB became 0 B - written by',
                 r'evicted   Cyberpunk 2077 \(1091500\) lost 64 MiB of drm/\S+ - the compositor',
+                r'eased     Cyberpunk 2077 \(1091500\) lost 128 MiB of drm/\S+ - somebody came in',
+                r'restored  Cyberpunk 2077 \(1091500\) has 7.5 GiB of drm/\S+ again - Easing= is over',
                 r'released  Evil\?\[2J\?Name \S+ x+ in app-x\\x2dy.scope - it\?\[2J ended',
                 r'focus     nobody, menu unknown - nobody has the focus']):
             self.assertRegex(line, r'^\d\d:\d\d:\d\d\.\d{3} ' + text)
@@ -122,12 +133,13 @@ class Watch(BusTest):
     def test_json(self):
         vramd, p = self.start('--json')
         vramd.call('Emit')
-        events = [json.loads(line) for line in self.lines(p, 6)]
+        events = [json.loads(line) for line in self.lines(p, 8)]
         self.assertEqual([e['event'] for e in events],
-                         ['focus', 'protected', 'contested', 'evicted', 'released', 'focus'])
+                         ['focus', 'protected', 'contested', 'evicted', 'eased', 'restored', 'released',
+                          'focus'])
         self.assertEqual(events[1]['low'], {CARD0: 7680 * MIB})
         self.assertEqual((events[2]['ours'], events[2]['theirs']), (7680 * MIB, 0))
-        self.assertEqual(events[3]['bytes'], 64 * MIB)
+        self.assertEqual([e['bytes'] for e in events[3:6]], [64 * MIB, 128 * MIB, 7680 * MIB])
         self.assertGreater(events[0]['time'], 1600000000 * 10**6)
         self.end_ctl(p)
 

@@ -95,7 +95,7 @@ class Content(Case):
         self.assertEqual(dict(details['min']), {})
         self.assertEqual(details['current'][R1], 700 * MIB)
         self.assertEqual(set(details), {'name', 'uid', 'mark', 'role', 'control-group', 'low', 'min', 'current',
-                                        'spilled'})
+                                        'eased', 'eased-usec', 'spilled'})
         source.report(None)
         wait_for(lambda: self.manager().ListGames()[0][4]['role'] == 'background', 'role')
 
@@ -107,7 +107,7 @@ class Content(Case):
         self.charge(game, 5 * MIB)
         want = {'AppID': 1091500, 'Name': 'Game.exe', 'Unit': os.path.basename(game.group), 'User': 1000,
                 'ControlGroup': game.group, 'Foreground': True, 'Low': {R1: FRONT1, R2: FRONT2}, 'Min': {},
-                'Evicted': {}}
+                'Eased': {}, 'Evicted': {}}
         for name, value in want.items():
             self.assertEqual(self.game_property(path, name), value, name)
         self.assertEqual(self.game_property(path, 'Current')[R1], 5 * MIB)
