@@ -111,6 +111,7 @@ static void test_defaults(void **state)
 	assert_size(c->game_min, SIZE_BYTES, 0);
 	assert_int_equal(c->debounce_usec, 250 * USEC_PER_MSEC);
 	assert_int_equal(c->grace_usec, 10 * USEC_PER_SEC);
+	assert_int_equal(c->easing_usec, 2 * USEC_PER_SEC);
 	assert_size(c->compositor_floor, SIZE_UNSET, 0);
 	assert_string_equal(c->compositor_units[0], "gamescope-session.service");
 	assert_size(c->menu_share, SIZE_PERCENT, 10);
@@ -132,12 +133,12 @@ static void test_every_key(void **state)
 		"\xef\xbb\xbf# a comment\n"
 		"[policy]\nEnabled=no\nForce=yes\nOwnership=share\nReassertLimit=2\r\n"
 		"Reserve=1G\nGameLow = 80% ; why\nGameMin: 512M\nDebounce=1s\nGrace=1min\n"
-		"AllowGames=10 foo*\nDenyGames=20\n"
+		"Easing=1500ms\nAllowGames=10 foo*\nDenyGames=20\n"
 		"[compositor]\nFloor=100M\nUnits=a.service\tb@*.service\n"
 		"[menu]\nShare=1048576\nUnits=\n"
 		"[background]\nShare=25%\nMax=2G\nUnits=x.scope\n"
 		"[user]\nAllow=1000 alice\nDeny=0\n"
-		"[game 1091500]\nName=A Game\nMin=1G\nLow=max\nProtect=no\n"
+		"[game 1091500]\nName=A Game\nMin=1G\nLow=max\nProtect=no\nEasing=no\n"
 		"[game exe=Some Game.exe]\nLow=4G\n"
 		"[game unit=app-lutris-*.scope]\nMin=1K\n"
 		"[service ollama]\nLow=6G\nMax=2G\n"
@@ -157,6 +158,7 @@ static void test_every_key(void **state)
 	assert_size(c->game_min, SIZE_BYTES, 512 * MIB);
 	assert_int_equal(c->debounce_usec, USEC_PER_SEC);
 	assert_int_equal(c->grace_usec, 60 * USEC_PER_SEC);
+	assert_int_equal(c->easing_usec, 1500 * USEC_PER_MSEC);
 	assert_list(c->allow_games, "10 foo*");
 	assert_list(c->deny_games, "20");
 	assert_size(c->compositor_floor, SIZE_BYTES, 100 * MIB);
@@ -176,11 +178,13 @@ static void test_every_key(void **state)
 	assert_size(c->games[0].min, SIZE_BYTES, GIB);
 	assert_size(c->games[0].low, SIZE_BYTES, UINT64_MAX);
 	assert_false(c->games[0].protect);
+	assert_false(c->games[0].easing);
 	assert_int_equal(c->games[1].by, GAME_BY_EXE);
 	assert_string_equal(c->games[1].pattern, "Some Game.exe");
 	assert_null(c->games[1].name);
 	assert_size(c->games[1].min, SIZE_UNSET, 0);
 	assert_true(c->games[1].protect);
+	assert_true(c->games[1].easing);
 	assert_int_equal(c->games[2].by, GAME_BY_UNIT);
 	assert_size(c->games[2].min, SIZE_BYTES, KIB);
 
@@ -297,6 +301,7 @@ static const struct {
 	{ "[policy]\nDebounce=250 ms\n",
 	  "f:2: 'Debounce=250 ms' in [policy] is not a time such as 250ms or 10s\n" },
 	{ "[policy]\nDebounce=61s\n", "f:2: 'Debounce=61s' in [policy] is out of range\n" },
+	{ "[policy]\nEasing=61s\n", "f:2: 'Easing=61s' in [policy] is out of range\n" },
 	{ "[policy]\nGrace=2h\n", "f:2: 'Grace=2h' in [policy] is out of range\n" },
 	{ "[policy]\nAllowGames=a #b\n",
 	  "f:2: 'AllowGames=a #b' in [policy] is not a list of words, none with # first\n" },

@@ -559,6 +559,54 @@ static void test_two_sessions(void **state)
 	assert_null(plan_find(&alone, KWIN));
 }
 
+static uint64_t low_of(const Plan *plan, const char *path, size_t region)
+{
+	const PlanGroup *g = plan_find(plan, path);
+
+	return g ? g->limits[region].value[DMEM_LOW] : 0;
+}
+
+/* What an eased game lets go of is nobody's: neither the one behind it nor the menu has more meanwhile, and no
+ * ancestor holds more than its children. */
+static void test_eased(void **state _unused_)
+{
+	auto_config Config *config = config_from("[game 10]\nMin=1G\n");
+	WorldRegion regions[] = { { "r", C, false }, { "s", C, false } };
+	WorldSession session = { 1000, true, MENU_OPEN };
+	uint64_t use[] = { 6 * GIB, 6 * GIB };
+	Easing easing[] = { EASING_NEW, EASING_NEW };
+	WorldGroup groups[] = { { GAME, ROLE_FRONT, &session, &config->games[0], NULL, use, easing },
+				{ OTHER, ROLE_BACKGROUND, &session, NULL, NULL, use, NULL },
+				{ STEAM, ROLE_OVERLAY, &session, NULL, NULL, use, NULL },
+				{ KWIN, ROLE_COMPOSITOR, &session, NULL, NULL, (uint64_t[]){ 0, 0 }, NULL } };
+	static const struct {
+		uint64_t eased, want;
+	} steps[] = {
+		{ EASING_NOT, FRONT_LOW },
+		{ 5 * GIB, 5 * GIB },
+		{ FRONT_LOW + GIB, FRONT_LOW }, /* it is never raised */
+		{ 1, GIB },                     /* nor lowered below min */
+	};
+	World world = { regions, 2, groups, ARRAY_SIZE(groups) };
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		auto_plan Plan plan = { 0 };
+		bool lowered = steps[i].want < FRONT_LOW;
+
+		easing[0].low = steps[i].eased;
+		decide(&world, config, &plan);
+		assert_int_equal(low_of(&plan, GAME, 0), steps[i].want);
+		assert_int_equal(low_of(&plan, GAME, 1), FRONT_LOW);
+		assert_int_equal(must_find(&plan, GAME)->reason, lowered ? PLAN_GAME_EASED : PLAN_GAME_IN_FRONT);
+		assert_int_equal(low_of(&plan, KWIN, 0), FLOOR);
+		assert_int_equal(low_of(&plan, STEAM, 0), C / 16 - FLOOR);
+		assert_int_equal(low_of(&plan, OTHER, 0), 0);
+		assert_int_equal(low_of(&plan, USER "/app.slice", 0), steps[i].want + C / 16 - FLOOR);
+		assert_int_equal(low_of(&plan, USER, 0), steps[i].want + C / 16);
+		assert_int_equal(low_of(&plan, "/user.slice", 0), steps[i].want + C / 16);
+	}
+}
+
 /* Where a product needs more than 64 bits, too: the last of three equals is not short of a byte. */
 static void test_equals_get_the_same(void **state)
 {
@@ -639,6 +687,7 @@ typedef struct Random {
 	WorldSession sessions[3];
 	WorldGroup groups[GROUPS_MAX];
 	uint64_t current[ARRAY_SIZE(paths)][REGIONS_MAX];
+	Easing easing[ARRAY_SIZE(paths)][REGIONS_MAX];
 	World world;
 } Random;
 
@@ -700,6 +749,8 @@ static void random_world(Random *w)
 		path_session[i] = rnd(12) ? &w->sessions[rnd(ARRAY_SIZE(w->sessions))] : NULL;
 		for (size_t r = 0; r < REGIONS_MAX; r++)
 			w->current[i][r] = rnd(w->regions[r].capacity);
+		for (size_t r = 0; r < REGIONS_MAX; r++)
+			w->easing[i][r].low = rnd(2) ? EASING_NOT : 1 + rnd(w->regions[r].capacity);
 	}
 	for (size_t i = 0; i < w->world.n_groups; i++) {
 		WorldGroup *g = &w->groups[i];
@@ -752,13 +803,6 @@ static bool has_only_role(const Random *w, const Plan *plan, const char *path, G
 		if (streq(w->groups[i].path, path) && w->groups[i].role != role)
 			return false;
 	return !found || !found->ancestor;
-}
-
-static uint64_t low_of(const Plan *plan, const char *path, size_t region)
-{
-	const PlanGroup *g = plan_find(plan, path);
-
-	return g ? g->limits[region].value[DMEM_LOW] : 0;
 }
 
 static bool is_front(const WorldGroup *g)
@@ -824,9 +868,51 @@ static size_t check_menu(Random *w)
 	return n;
 }
 
+/* Easing lowers, and only what a game in front has, and only low; each ancestor goes down by the sum. */
+static size_t check_eased(Random *w, const Plan *whole)
+{
+	auto_plan Plan plan = { 0 };
+	size_t n = 0;
+
+	for (size_t i = 0; i < w->world.n_groups; i++)
+		for (size_t k = 0; w->groups[i].role == ROLE_FRONT && k < ARRAY_SIZE(paths); k++)
+			if (w->groups[i].path == paths[k])
+				w->groups[i].easing = w->easing[k];
+	decide(&w->world, &w->config, &plan);
+	check_deterministic(w, &plan);
+	assert_int_equal(plan.n_groups, whole->n_groups);
+	for (size_t i = 0; i < plan.n_groups; i++)
+		for (size_t r = 0; r < plan.n_regions; r++) {
+			const uint64_t *a = plan.groups[i].limits[r].value, *b = whole->groups[i].limits[r].value;
+
+			assert_int_equal(a[DMEM_MIN], b[DMEM_MIN]);
+			assert_int_equal(a[DMEM_MAX], b[DMEM_MAX]);
+			assert_true(a[DMEM_LOW] <= b[DMEM_LOW]);
+		}
+	for (size_t i = 0; i < w->world.n_groups; i++) {
+		const WorldGroup *g = &w->groups[i];
+
+		if (!has_only_role(w, &plan, g->path, g->role))
+			continue;
+		for (size_t r = 0; r < plan.n_regions; r++) {
+			uint64_t low = low_of(whole, g->path, r), want = low;
+
+			if (g->easing) {
+				const PlanGroup *found = plan_find(&plan, g->path);
+
+				want = MIN(low, g->easing[r].low);
+				want = MAX(want, found ? found->limits[r].value[DMEM_MIN] : 0);
+				n += want < low;
+			}
+			assert_int_equal(low_of(&plan, g->path, r), want);
+		}
+	}
+	return n;
+}
+
 static void test_random_worlds(void **state)
 {
-	size_t n_groups = 0, n_pairs = 0, n_menus = 0;
+	size_t n_groups = 0, n_pairs = 0, n_menus = 0, n_eased = 0;
 
 	(void)state;
 	random_state = SEED;
@@ -839,12 +925,14 @@ static void test_random_worlds(void **state)
 		check_deterministic(&w, &plan);
 		n_groups += plan.n_groups;
 		n_pairs += check_front_above_background(&w, &plan);
+		n_eased += check_eased(&w, &plan);
 		n_menus += check_menu(&w);
 	}
 	print_message("  seed %#" PRIx64
-		      ": %d worlds, %zu groups planned, %zu pairs of games, %zu menus\n",
-		      SEED, WORLDS, n_groups, n_pairs, n_menus);
-	assert_true(n_groups > WORLDS && n_pairs > WORLDS / 10 && n_menus > WORLDS / 10);
+		      ": %d worlds, %zu groups planned, %zu pairs of games, %zu menus, %zu eased\n",
+		      SEED, WORLDS, n_groups, n_pairs, n_menus, n_eased);
+	assert_true(n_groups > WORLDS && n_pairs > WORLDS / 10 && n_menus > WORLDS / 10 &&
+		    n_eased > WORLDS / 20);
 }
 
 int main(void)
@@ -857,6 +945,7 @@ int main(void)
 		cmocka_unit_test(test_no_regions_no_groups),
 		cmocka_unit_test(test_per_game),
 		cmocka_unit_test(test_two_sessions),
+		cmocka_unit_test(test_eased),
 		cmocka_unit_test(test_equals_get_the_same),
 		cmocka_unit_test(test_strings),
 		cmocka_unit_test(test_random_worlds),
