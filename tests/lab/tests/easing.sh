@@ -35,9 +35,10 @@ ancestors() {
 	done
 }
 
+# burst: begins anew when a submission fails, which happens where two programs take each other's buffers
 burst() {
-	start_scope deck "app-burst-1" "$VSIM" hold --device $GPU0 --size 2M --count $((burst_mib / 2)) \
-		--vram-only --submit-every 16 > "$WORK/burst" 2>&1
+	start_scope deck "app-burst-1" bash -c 'while :; do "$@"; sleep 0.1; done' - "$VSIM" hold --device $GPU0 \
+		--size 2M --count $((burst_mib / 2)) --vram-only --submit-every 16 > "$WORK/burst" 2>&1
 	BURST=$SCOPE_CGROUP
 }
 
