@@ -5,7 +5,7 @@
 #include "log.h"
 #include "manager.h"
 
-#define ACCURACY_USEC (10 * USEC_PER_MSEC)
+#define ACCURACY_USEC (1 * USEC_PER_MSEC)
 
 static bool is_wanted(const Manager *m, const Game *g)
 {
@@ -154,7 +154,7 @@ static void tell(Manager *m, const Game *g, size_t region, const char *reason)
 		m->hooks->restored(m, g, name, reason ? reason : "Easing= is over");
 	else
 		m->hooks->eased(m, g, name, e->lost,
-				news == EASING_BEGUN ? "somebody came in" : "somebody came in while it was eased");
+				news == EASING_BEGUN ? "its use fell at once" : "its use fell further");
 }
 
 static bool start(const Manager *m, Game *g)

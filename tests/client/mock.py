@@ -204,7 +204,7 @@ class Vramd(Base):
         self.Protected(game, UNIT, amounts(card0=7680), 'it came to the front')
         self.Contested(UNIT, CARD0, 'dmem.low', 7680 * MIB, 0, 'written by a program of the user')
         self.Evicted(game, CARD0, 64 * MIB, 'the compositor took it')
-        self.Eased(game, CARD0, 128 * MIB, 'somebody came in')
+        self.Eased(game, CARD0, 128 * MIB, 'its use fell at once')
         self.Restored(game, CARD0, 7680 * MIB, 'Easing= is over')
         self.Released(dbus.ObjectPath(PATH + '/game/2'), 'app-x\\x2dy.scope', 'it\x1b[2J\nended')
         self.FocusChanged(dbus.ObjectPath('/'), 'unknown', '', 'nobody has the focus')

@@ -123,7 +123,7 @@ class Watch(BusTest):
                 r'protected Cyberpunk 2077 \(1091500\) in app-steam-app1091500-4242.scope: 7.5 GiB of drm',
                 r'contested dmem.low drm/\S+ of app-\S+: 7.5 GiB became 0 B - written by',
                 r'evicted   Cyberpunk 2077 \(1091500\) lost 64 MiB of drm/\S+ - the compositor',
-                r'eased     Cyberpunk 2077 \(1091500\) lost 128 MiB of drm/\S+ - somebody came in',
+                r'eased     Cyberpunk 2077 \(1091500\) lost 128 MiB of drm/\S+ - its use fell at once',
                 r'restored  Cyberpunk 2077 \(1091500\) has 7.5 GiB of drm/\S+ again - Easing= is over',
                 r'released  Evil\?\[2J\?Name \S+ x+ in app-x\\x2dy.scope - it\?\[2J ended',
                 r'focus     nobody, menu unknown - nobody has the focus']):

@@ -12,7 +12,9 @@ import sys
 import unittest
 
 import dbus
+import dbus.lowlevel
 import dbus.mainloop.glib
+import dbus.service
 from gi.repository import GLib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
@@ -211,6 +213,22 @@ class Case(unittest.TestCase):
 
     def listen(self):
         return self.keep(Listener(self.box))
+
+    def emit(self, name, path, interface, member, signature, *args):
+        """A signal of somebody else's service; who owns the name is all that the daemon sees."""
+        bus = self.connect()
+        owned = dbus.service.BusName(name, bus)
+        message = dbus.lowlevel.SignalMessage(path, interface, member)
+        message.append(*args, signature=signature)
+        bus.send_message(message)
+        bus.flush()
+        self.settle()
+        return owned
+
+    def sleep(self, start):
+        """logind: the system goes to sleep, or woke up."""
+        return self.emit('org.freedesktop.login1', '/org/freedesktop/login1', 'org.freedesktop.login1.Manager',
+                         'PrepareForSleep', 'b', start)
 
     def refuses(self, name, call, *args, text=''):
         with self.assertRaises(dbus.DBusException) as caught:

@@ -225,6 +225,21 @@ class Off(EasingCase):
         self.wait_low(game, 2000 * MIB, timeout=2.5)
         self.wait_low(game, FRONT1, timeout=1.5)
 
+    def test_asleep(self):
+        """The kernel throws everything out then, and the game shall have it back at once."""
+        game, _ = self.play()
+        self.sleep(True)
+        self.charge(game, 1000 * MIB)
+        self.stays(game, FRONT1, 0.3)
+        self.sleep(False)
+        self.stays(game, FRONT1, 0.3)
+        self.charge(game, FULL)
+        time.sleep(2.2)
+        self.drop(game, 4000 * MIB)
+        self.wait_low(game, 4000 * MIB)
+        self.sleep(True)
+        self.wait_low(game, FRONT1, timeout=0.4)
+
     def test_where_the_kernel_throttles(self):
         knob = self.box.root / 'sys/module/ttm/parameters/throttle_hard_ms'
         knob.parent.mkdir(parents=True)
