@@ -6,7 +6,6 @@ import os
 import threading
 import time
 
-
 from support import FAST, FRONT1, MIB, R1, R2, USER, Case, C1, main, pidfds, wait_for
 
 SERVICE = USER.format(uid=1000)
