@@ -223,10 +223,11 @@ class Off(EasingCase):
         self.wait_low(game, FRONT1)
         self.assertEqual(listener.wait('Restored')[3], 'the configuration was read again')
         # And on again: nothing of what was before counts.
+        self.charge(game, FULL)
         self.reload(SHORT)
         self.stays(game, FRONT1, 0.15)
         self.drop(game, 2000 * MIB)
-        self.wait_low(game, 2000 * MIB, timeout=2.5)
+        self.wait_low(game, 2000 * MIB, timeout=1)
         self.wait_low(game, FRONT1, timeout=3)
 
     def test_asleep(self):
@@ -237,8 +238,9 @@ class Off(EasingCase):
         self.stays(game, FRONT1, 0.3)
         self.sleep(False)
         self.stays(game, FRONT1, 0.3)
+        self.sleep(True)
         self.charge(game, FULL)
-        time.sleep(2.2)
+        self.sleep(False)
         self.drop(game, 4000 * MIB)
         self.wait_low(game, 4000 * MIB)
         self.sleep(True)
@@ -321,7 +323,14 @@ class TwoSeats(EasingCase):
         for game in games:
             self.wait_low(game, C1 // 2)
             self.charge(game, 3600 * MIB)
-        time.sleep(2.2)
+        for source in sources:
+            source.report(None)
+        for game in games:
+            self.wait_low(game, 1800 * MIB)
+        for game, source in zip(games, sources):
+            source.report(game)
+        for game in games:
+            self.wait_low(game, C1 // 2)
         for game in games:
             self.drop(game, 3000 * MIB)
             self.wait_low(game, 3000 * MIB, timeout=1)
