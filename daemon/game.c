@@ -183,6 +183,7 @@ static int on_exit_event(sd_event_source *s, int fd _unused_, uint32_t events _u
 	(void)sd_event_source_set_enabled(s, SD_EVENT_OFF);
 	t->process->ended = true;
 	focus_process_gone(t->manager->focus, t->process);
+	manager_report_marked(t->manager, t->process->uid); /* another one in the unit may be the game */
 	manager_queue_user_update(t->manager, t->process->uid, "a process ended");
 	return 0;
 }
@@ -504,6 +505,9 @@ void manager_unit_event(UnitEvent event, const char *path, void *userdata)
 		remove_unit(m, path);
 		forget_named_game(m, path);
 		break;
+	case UNIT_MARKED:
+		manager_report_marked(m, unit_path_uid(path));
+		return;
 	case UNIT_RELOADED:
 		apply_distrust(m->apply);
 		manager_queue_update(m, "systemd reloaded");

@@ -253,6 +253,8 @@ int manager_get_process(Manager *m, int pidfd, Process **ret);
 void manager_recheck_named(Manager *m);
 /* A report of a client: trust was checked. Takes the report over. */
 int manager_report(Manager *m, uid_t uid, FocusReport *report);
+/* What GNOME says of a user (gnome.c), where it says something. */
+void manager_report_marked(Manager *m, uid_t uid);
 /* A hold: trust was checked. *ret_fd belongs to the caller of this function. */
 int manager_hold(Manager *m, uid_t uid, pid_t caller, const char *who, const char *why, Process *p, int *ret_fd);
 

@@ -9,9 +9,13 @@
 #include <limits.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "log.h"
 #include "unit.h"
+
+#define FOCUS_XATTR "user.xdg.inactive-since"
+#define FOCUS_VALUE_MAX 32
 
 #define SYSTEMD_NAME "org.freedesktop.systemd1"
 #define SYSTEMD_PATH "/org/freedesktop/systemd1"
@@ -43,6 +47,10 @@ struct Tree {
 	bool stale; /* some of it may have changed unseen */
 	Watch **watches; /* a parent before its children */
 	size_t n_watches, n_watches_alloc;
+	char **marked; /* paths of units that mutter marks as having the focus */
+	size_t n_marked, n_marked_alloc;
+	bool marks;    /* mutter marks units here */
+	bool remarked; /* to be reported */
 };
 
 struct UnitMonitor {
@@ -135,6 +143,60 @@ static ChildKind child_kind(const Tree *t, const Watch *parent, const char *name
 	return unit_matches(name, t->interest) ? CHILD_UNIT : CHILD_OTHER;
 }
 
+/* --- Focus ------------------------------------------------------------------------------------ */
+
+static void tree_drop_mark(Tree *t, const char *path)
+{
+	for (size_t i = 0; i < t->n_marked; i++) {
+		if (!streq(t->marked[i], path))
+			continue;
+		free(t->marked[i]);
+		t->marked[i] = t->marked[--t->n_marked];
+		t->remarked = true;
+	}
+}
+
+static void tree_forget_marks(Tree *t)
+{
+	for (size_t i = 0; i < t->n_marked; i++)
+		free(t->marked[i]);
+	t->remarked |= t->n_marked > 0;
+	t->n_marked = 0;
+}
+
+static void tree_add_mark(Tree *t, const char *path)
+{
+	t->remarked = true; /* marked once more: another window of it has the focus */
+	for (size_t i = 0; i < t->n_marked; i++)
+		if (streq(t->marked[i], path))
+			return;
+	if (t->n_marked >= UNIT_WATCHES_PER_USER || !GROW(t->marked, t->n_marked_alloc, t->n_marked))
+		return;
+	t->marked[t->n_marked] = strdup(path);
+	if (t->marked[t->n_marked])
+		t->n_marked++;
+}
+
+/* The user owns these directories, so a mark says no more than a program of his would. */
+static void tree_read_mark(Tree *t, const char *path)
+{
+	char full[2 * PATH_MAX], value[FOCUS_VALUE_MAX];
+	ssize_t n;
+
+	if (t->uid == UNIT_UID_NONE || !(endswith(path, ".scope") || endswith(path, ".service")))
+		return;
+	(void)snprintf(full, sizeof(full), "%s%s", t->monitor->hierarchy->mount_point, path);
+	n = lgetxattr(full, FOCUS_XATTR, value, sizeof(value));
+	t->remarked |= n >= 0 && !t->marks;
+	t->marks |= n >= 0;
+	if (n == 2 && memcmp(value, "-1", 2) == 0)
+		tree_add_mark(t, path);
+	else
+		tree_drop_mark(t, path);
+	if (t->remarked)
+		monitor_wake(t->monitor);
+}
+
 static void tree_overflow(UnitMonitor *m)
 {
 	for (size_t i = 0; i < m->n_trees; i++)
@@ -159,7 +221,11 @@ static int on_slice(_unused_ sd_event_source *s, const struct inotify_event *ev,
 	} else if ((ev->mask & IN_ISDIR) && ev->len > 0) {
 		ChildKind kind = child_kind(t, w, ev->name);
 
-		if (kind == CHILD_OTHER || watch_path(path, w, ev->name) < 0)
+		if (watch_path(path, w, ev->name) < 0)
+			return 0;
+		if (ev->mask & (IN_ATTRIB | IN_DELETE))
+			tree_read_mark(t, path);
+		if (kind == CHILD_OTHER || ev->mask & IN_ATTRIB)
 			return 0;
 		child = tree_find(t, path);
 		if (ev->mask & IN_CREATE)
@@ -230,7 +296,7 @@ static int watch_new(Tree *t, const char *path, ChildKind kind, Watch **ret)
 		r = watch_unit(w, fd);
 	else
 		r = sd_event_add_inotify_fd(t->monitor->event, &w->sources[0], fd,
-					    IN_CREATE | IN_DELETE | IN_ONLYDIR, on_slice, w);
+					    IN_CREATE | IN_DELETE | IN_ATTRIB | IN_ONLYDIR, on_slice, w);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(w);
@@ -311,7 +377,10 @@ static void watch_list(Watch *w)
 	for (char **name = names; *name; name++) {
 		ChildKind kind = child_kind(w->tree, w, *name);
 
-		if (kind != CHILD_OTHER && watch_path(path, w, *name) == 0)
+		if (watch_path(path, w, *name) < 0)
+			continue;
+		tree_read_mark(w->tree, path);
+		if (kind != CHILD_OTHER)
 			tree_add(w->tree, path, kind);
 	}
 }
@@ -322,6 +391,7 @@ static void tree_refresh(Tree *t)
 {
 	if (t->stale) {
 		t->stale = false;
+		tree_forget_marks(t);
 		for (size_t i = 0; i < t->n_watches; i++) {
 			Watch *w = t->watches[i];
 
@@ -343,6 +413,8 @@ static Tree *tree_free(Tree *t)
 	for (size_t i = 0; i < t->n_watches; i++)
 		watch_free(t->watches[i]);
 	free(t->watches);
+	tree_forget_marks(t);
+	free(t->marked);
 	strv_free(t->interest);
 	free(t->top);
 	free(t);
@@ -406,6 +478,12 @@ static bool tree_take_news(Tree *t, UnitEvent *ret_event, char ret_path[static P
 		w->told = true;
 		w->changed = false;
 		strcpy(ret_path, w->path);
+		return true;
+	}
+	if (t->remarked) {
+		t->remarked = false;
+		*ret_event = UNIT_MARKED;
+		strcpy(ret_path, t->top);
 		return true;
 	}
 	return false;
@@ -619,6 +697,17 @@ int unit_monitor_add_user(UnitMonitor *m, uid_t uid, char *const *interest)
 	t->stale = true;
 	monitor_wake(m);
 	return 0;
+}
+
+int unit_monitor_get_marked(const UnitMonitor *m, uid_t uid, const char **ret)
+{
+	const Tree *t = find_tree(m, uid);
+
+	if (!t || !t->marks)
+		return -ENODATA;
+	if (t->n_marked > 0)
+		*ret = t->marked[0];
+	return (int)t->n_marked;
 }
 
 void unit_monitor_remove_user(UnitMonitor *m, uid_t uid)

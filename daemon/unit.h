@@ -46,6 +46,7 @@ typedef enum UnitEvent {
 	UNIT_ADDED,    /* a unit's directory appeared, or was there at the start */
 	UNIT_CHANGED,  /* a process entered or left it for good (cgroup.procs, cgroup.events) */
 	UNIT_REMOVED,  /* comes only for what was reported as added */
+	UNIT_MARKED,   /* unit_monitor_get_marked() of the user of this slice says something else now */
 	UNIT_RELOADED, /* systemd reloaded or re-executed: path is NULL, trust nothing */
 } UnitEvent;
 
@@ -74,6 +75,12 @@ DEFINE_CLEANUP(UnitMonitor *, unit_monitor_free)
 int unit_monitor_add_user(UnitMonitor *m, uid_t uid, char *const *interest);
 /* Ends it, without news. */
 void unit_monitor_remove_user(UnitMonitor *m, uid_t uid);
+
+/* Units of a user whose windows mutter marks as having the focus: -ENODATA if it marks no unit at all, so is not there;
+ * else how many, with the path of one in *ret if there is any, which is valid until the event loop runs again. More than
+ * one says as little as none. Source: mutter's meta_display_update_focus_window(), which keeps the extended attribute
+ * user.xdg.inactive-since on the directories of users' units: "-1", or since when they have no focus. */
+int unit_monitor_get_marked(const UnitMonitor *m, uid_t uid, const char **ret);
 
 /* 1 if this systemd has DeviceMemoryLow= (pull request 37079), else 0; known once the loop ran. */
 int unit_monitor_has_device_memory(const UnitMonitor *m);

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -219,7 +220,7 @@ static char *const interest[] = { (char *)"app-steam-app*.scope", (char *)"sessi
 
 static void on_unit_news(UnitEvent event, const char *path, void *userdata)
 {
-	static const char signs[] = { '+', '~', '-', '!' };
+	static const char signs[] = { '+', '~', '-', '*', '!' };
 	Fixture *f = userdata;
 
 	assert_true(f->n_news < ARRAY_SIZE(f->news));
@@ -329,6 +330,70 @@ static void make_session(Fixture *f)
 	make(f, TOP);
 	make(f, U1000);
 	make(f, APP);
+}
+
+/* What mutter does. False: this file system has no such attributes. */
+static bool mark(Fixture *f, const char *path, const char *value)
+{
+	auto_free char *full = NULL;
+
+	assert_true(asprintf(&full, "%s%s", f->root, path) > 0);
+	if (setxattr(full, "user.xdg.inactive-since", value, strlen(value), 0) < 0) {
+		assert_int_equal(errno, ENOTSUP);
+		return false;
+	}
+	return true;
+}
+
+static void expect_marked(const Fixture *f, int n, const char *path)
+{
+	const char *marked = NULL;
+
+	assert_int_equal(unit_monitor_get_marked(f->monitor, 1000, &marked), n);
+	if (n == 1)
+		assert_string_equal(marked, path);
+}
+
+static void test_marked(void **state)
+{
+	static const char other[] = APP "/app-gnome-browser-1.scope";
+	Fixture *f = *state;
+
+	make_session(f);
+	make(f, GAME);
+	make(f, other);
+	expect_marked(f, -ENODATA, NULL);
+	assert_int_equal(unit_monitor_add_user(f->monitor, 1000, interest), 0);
+	EXPECT(f, "+/user.slice", "+" TOP, "+" U1000, "+" APP, "+" GAME);
+	expect_marked(f, -ENODATA, NULL);
+	if (!mark(f, GAME, "-1"))
+		skip();
+	EXPECT(f, "*" TOP);
+	expect_marked(f, 1, GAME);
+	assert_true(mark(f, other, "-1"));
+	EXPECT(f, "*" TOP);
+	expect_marked(f, 2, NULL);
+	assert_true(mark(f, GAME, "12345"));
+	EXPECT(f, "*" TOP);
+	expect_marked(f, 1, other);
+	assert_true(mark(f, other, "-1")); /* another window of it */
+	EXPECT(f, "*" TOP);
+	assert_true(mark(f, GAME, "23456"));
+	EXPECT_NOTHING(f);
+	drop(f, other);
+	EXPECT(f, "*" TOP);
+	expect_marked(f, 0, NULL);
+	assert_true(mark(f, GAME, "-1, and so on, more than any number has digits"));
+	assert_true(mark(f, APP, "-1"));
+	EXPECT_NOTHING(f);
+
+	/* What is there at the start is found. */
+	assert_true(mark(f, GAME, "-1"));
+	unit_monitor_remove_user(f->monitor, 1000);
+	expect_marked(f, -ENODATA, NULL);
+	assert_int_equal(unit_monitor_add_user(f->monitor, 1000, interest), 0);
+	EXPECT(f, "+/user.slice", "+" TOP, "+" U1000, "+" APP, "+" GAME, "*" TOP);
+	expect_marked(f, 1, GAME);
 }
 
 static void test_initial(void **state)
@@ -779,7 +844,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_path),   cmocka_unit_test(test_path_long),
-		cmocka_unit_test(test_matches), MONITOR_TEST(test_initial),
+		cmocka_unit_test(test_matches), MONITOR_TEST(test_marked), MONITOR_TEST(test_initial),
 		MONITOR_TEST(test_later),      MONITOR_TEST(test_changed),
 		MONITOR_TEST(test_removed),    MONITOR_TEST(test_untold),
 		MONITOR_TEST(test_users),
