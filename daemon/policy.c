@@ -188,7 +188,8 @@ static uint64_t compositor_floor(const Config *config, uint64_t capacity, uint64
 /* What the game in front leaves to everybody else. */
 static uint64_t reserve(const Config *config, uint64_t capacity, uint64_t compositor_use)
 {
-	uint64_t measured = MAX(with_margin(compositor_use), capacity / 16);
+	/* Others too have buffers that can be nowhere else; with no room for them they and the game evict each other. */
+	uint64_t measured = MAX(add_sat(with_margin(compositor_use), capacity / 32), capacity / 16);
 
 	return size_resolve(&config->reserve, capacity, MIN(measured, capacity / 4));
 }

@@ -5,7 +5,7 @@
  * For a region of capacity C:
  *   compositor  min = low = its use + 25 %, at least C/32, at most C/8: its scanout buffers are never the
  *               ones evicted, since their forced return is what sweeps a card
- *   game in front  low = C - reserve, reserve = max(C/16, compositor's use x 1.25) and at most C/4:
+ *   game in front  low = C - reserve, reserve = max(C/16, compositor's use x 1.25 + C/32) and at most C/4:
  *               with low = C game and compositor evict each other every frame
  *               while it is eased (easing.h): no more than that, and nobody else gets the difference
  *   menu open   low of its owner = menu_share, at most C/8, from what is left: never from the game

@@ -348,7 +348,7 @@ def pidfds(*processes):
 
 
 def reserve(capacity, compositor_use=0):
-    return min(max(capacity // 16, compositor_use + compositor_use // 4), capacity // 4)
+    return min(max(capacity // 16, compositor_use + compositor_use // 4 + capacity // 32), capacity // 4)
 
 
 def floor(capacity, use=0):

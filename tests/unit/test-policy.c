@@ -151,9 +151,9 @@ static const Case cases[] = {
 	  .groups = { { GAME, ROLE_FRONT, 0 }, { KWIN, ROLE_COMPOSITOR, 10 * MIB } },
 	  .rows = { { GAME, PLAN_GAME_IN_FRONT, 0, FRONT_LOW, NO },
 		    { KWIN, PLAN_COMPOSITOR_FLOOR, FLOOR, FLOOR, NO } } },
-	{ "compositor's use decides: 1.25 of it for both",
+	{ "compositor's use decides: 1.25 of it for both, and C/32 for others",
 	  .groups = { { GAME, ROLE_FRONT, 0 }, { KWIN, ROLE_COMPOSITOR, 800 * MIB } },
-	  .rows = { { GAME, PLAN_GAME_IN_FRONT, 0, C - 1000 * MIB, NO },
+	  .rows = { { GAME, PLAN_GAME_IN_FRONT, 0, C - 1000 * MIB - C / 32, NO },
 		    { KWIN, PLAN_COMPOSITOR_FLOOR, 1000 * MIB, 1000 * MIB, NO } } },
 	{ "a huge compositor: floor C/8, reserve C/4",
 	  .groups = { { GAME, ROLE_FRONT, 0 }, { KWIN, ROLE_COMPOSITOR, 6 * GIB } },
@@ -163,7 +163,7 @@ static const Case cases[] = {
 	  .groups = { { KWIN, ROLE_COMPOSITOR, 800 * MIB },
 		      { GAME, ROLE_FRONT, 0 },
 		      { KWIN, ROLE_COMPOSITOR, 800 * MIB } },
-	  .rows = { { GAME, PLAN_GAME_IN_FRONT, 0, C - 1000 * MIB, NO },
+	  .rows = { { GAME, PLAN_GAME_IN_FRONT, 0, C - 1000 * MIB - C / 32, NO },
 		    { KWIN, PLAN_COMPOSITOR_FLOOR, 1000 * MIB, 1000 * MIB, NO } } },
 	{ "Reserve= and Floor= are taken as they are",
 	  .config = "[policy]\nReserve=1G\n[compositor]\nFloor=16M\n",
@@ -297,7 +297,7 @@ static const Case cases[] = {
 		    { OLLAMA, PLAN_SERVICE_CLAIM, 0, 3 * GIB, NO } } },
 	{ "one unit for game and compositor: the more of each",
 	  .groups = { { SEAT, ROLE_FRONT, 0 }, { SEAT, ROLE_COMPOSITOR, 400 * MIB } },
-	  .rows = { { SEAT, PLAN_COMPOSITOR_FLOOR, 500 * MIB, FRONT_LOW, NO } } },
+	  .rows = { { SEAT, PLAN_COMPOSITOR_FLOOR, 500 * MIB, C - 500 * MIB - C / 32, NO } } },
 	{ "two games in one unit, one of them behind",
 	  .groups = { { STEAM, ROLE_BACKGROUND, GIB }, { STEAM, ROLE_FRONT, GIB } },
 	  .rows = { { STEAM, PLAN_GAME_IN_FRONT, 0, FRONT_LOW, NO } } },
@@ -462,7 +462,7 @@ static void test_regions(void **state)
 	(void)state;
 	decide(&world, config, &plan);
 	l = must_find(&plan, GAME)->limits;
-	assert_int_equal(l[0].value[DMEM_LOW], 16 * GIB - 5 * GIB / 2);
+	assert_int_equal(l[0].value[DMEM_LOW], 16 * GIB - 5 * GIB / 2 - GIB / 2);
 	assert_int_equal(l[1].value[DMEM_LOW], 0);
 	assert_int_equal(l[2].value[DMEM_LOW], 0);
 	assert_int_equal(l[3].value[DMEM_LOW], 4 * GIB - 256 * MIB);
@@ -543,7 +543,7 @@ static void test_two_sessions(void **state)
 	/* Two users on one seat: only the one who sits there counts. */
 	decide(&world, config, &switched);
 	assert_null(plan_find(&switched, GAME2));
-	assert_int_equal(must_find(&switched, GAME)->limits[0].value[DMEM_LOW], C - 1000 * MIB);
+	assert_int_equal(must_find(&switched, GAME)->limits[0].value[DMEM_LOW], C - 1000 * MIB - C / 32);
 
 	/* Two seats on one card: the first one's compositor costs only the first one's game. */
 	two.active = true;
