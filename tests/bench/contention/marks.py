@@ -55,7 +55,6 @@ class Arm:
         self.t = self.numbers('t_ms')
         self.ms = self.numbers('ms')
         self.moved = self.mib('moved')
-        self.own_pace = self.columns['pace'][0] == 'own'
 
     def numbers(self, key):
         return [float(value) if value else 0.0 for value in self.columns[key]]

@@ -245,7 +245,8 @@ class Stage:
             for ready in select.select(programs, (), (), TIMEOUT)[0]:
                 report = programs[ready].receive()
                 if programs[ready] is self.game and not report['answer']:
-                    self.row('own', self.newly_moved(), (report['end_ns'] - report['begin_ns']) / 1e6)
+                    # As exact as the grid that the programs begin on.
+                    self.row('own', self.newly_moved(), round((report['end_ns'] - report['begin_ns']) / 1e6, 1))
         for program in self.programs:
             program.send('stop')
             while not program.receive()['answer']:

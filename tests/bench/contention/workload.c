@@ -14,6 +14,7 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -103,14 +104,23 @@ static void begin(Program *p)
 	p->workload.gpu.report.begin_ns = now_ns();
 }
 
+/* Programs begin on a grid, so that two runs stay together, though each look at a clock, by anybody, makes a little
+ * virtual time pass. */
+#define GRID_NS UINT64_C(100000)
+
+static uint64_t to_grid(uint64_t ns)
+{
+	return (ns + GRID_NS / 2) / GRID_NS * GRID_NS;
+}
+
 /* Waits for what is left of the frame. A frame that took too long delays the next ones. */
 static int rest(const Program *p)
 {
 	const Report *report = &p->workload.gpu.report;
-	uint64_t until = now_ns() + p->pace.think_ns + report->spilled * p->pace.spilled_mib_ns / MIB;
+	uint64_t until = to_grid(now_ns()) + to_grid(p->pace.think_ns + report->spilled * p->pace.spilled_mib_ns / MIB);
 	struct timespec t;
 
-	until = MAX(until, report->begin_ns + p->pace.period_ns);
+	until = MAX(until, to_grid(report->begin_ns) + p->pace.period_ns);
 	t = (struct timespec){ .tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000) };
 	return -clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
@@ -212,6 +222,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: workload game|compositor|program SOCKET [OPTION...]\n");
 		return 2;
 	}
+	(void)prctl(PR_SET_TIMERSLACK, 1);
 	r = link_open(argv[2], &p.socket);
 	while (r >= 0 && (r = serve_one(&p)) > 0)
 		;
