@@ -98,6 +98,14 @@ def pid_of(fd):
         return int(next(line for line in f if line.startswith('Pid:')).split()[1])
 
 
+def taken_pid(value):
+    fd = value.take()
+    try:
+        return pid_of(fd)
+    finally:
+        os.close(fd)
+
+
 class GameObject(dbus.service.Object):
     @dbus.service.method(PROPERTIES, in_signature='s', out_signature='a{sv}')
     def GetAll(self, interface):
@@ -166,9 +174,9 @@ class Vramd(Base):
         values = {}
         for key, value in report.items():
             if isinstance(value, dbus.types.UnixFd):
-                fd = value.take()
-                values[key] = pid_of(fd)
-                os.close(fd)
+                values[key] = taken_pid(value)
+            elif key == 'running':
+                values[key] = [taken_pid(v) for v in value]
             else:
                 values[key] = bool(value) if isinstance(value, dbus.Boolean) else value
         self.called('ReportFocus', sender=sender, **values)

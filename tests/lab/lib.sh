@@ -150,3 +150,14 @@ install_vramd() {
 	systemctl daemon-reload
 	busctl --quiet call org.freedesktop.DBus /org/freedesktop/DBus org.freedesktop.DBus ReloadConfig
 }
+
+# install_agent: the same for vramd-agent and the library that it uses, for the service managers of users to come
+install_agent() {
+	local agent unit=$BUILD/systemd/vramd-agent.service
+	[ -x $BUILD/client/agent/vramd-agent ] || skip "no vramd-agent in the build directory"
+	agent=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' $unit)
+	install -D -m755 $BUILD/client/agent/vramd-agent "$agent"
+	install -D -m644 $BUILD/client/lib/libvramd.so.0 /usr/lib/libvramd.so.0
+	ldconfig
+	install -D -m644 -t /etc/systemd/user $unit
+}
