@@ -31,13 +31,22 @@ class XCase(Case):
         return server
 
     def xterm(self, name):
+        """In front when this returns: some window managers leave that to the mood of the moment."""
         p = self.desk.spawn('xterm', '-class', name, '-fn', 'fixed', '-e', 'sleep', 'infinity',
                             stderr=subprocess.DEVNULL)
-        wait_for(lambda: self.tool('xdotool', 'search', '--class', name), name)
+        wait_for(lambda: self.tool('xdotool', 'search', '--onlyvisible', '--class', name), name)
+        self.activate(name)
         return p
 
     def activate(self, name):
-        self.tool('xdotool', 'search', '--class', name, 'windowactivate')
+        windows = {int(w) for w in self.tool('xdotool', 'search', '--class', name).split()}
+
+        def is_active():
+            self.tool('xdotool', 'search', '--onlyvisible', '--class', name, 'windowactivate')
+            time.sleep(0.05)
+            active = self.tool('xprop', '-root', '_NET_ACTIVE_WINDOW').split()[-1]
+            return active.startswith('0x') and int(active, 16) in windows
+        wait_for(is_active, f'{name} in front')
 
 
 class Desktop(XCase):
@@ -95,6 +104,7 @@ class Desktop(XCase):
         self.wait_report(self.mock, 'the first', game=p.pid)
         sender = self.reports(self.mock)[-1]['sender']
         server.terminate()
+        server.wait()
         wait_for(lambda: not self.mock.bus.name_has_owner(sender), 'the end of the connection')
         self.openbox()
         p = self.xterm('Again')
@@ -144,7 +154,7 @@ class Together(XCase):
         self.wait_report(self.mock, 'x11 as gamescope knows nothing yet', source='x11', game=term.pid)
         self.show_game(gamescope)
         report = self.wait_report(self.mock, 'gamescope', source='gamescope', game=self.game)
-        self.assertEqual(len(self.mock.log('Withdraw')), 1)
+        wait_for(lambda: len(self.mock.log('Withdraw')) == 1, 'the end of the word of x11')
         n = len(self.mock.log())
         self.xterm('Two')
         self.activate('One')
