@@ -504,6 +504,25 @@ static void round_enable_dmem(Round *round)
 	}
 }
 
+/* Files that came with our "+dmem" are ours, unless their user was quicker with his: then they are claimed in the next
+ * round, as the journal has to know of it first. */
+static void round_check_new_files(Round *round)
+{
+	const Apply *a = round->apply;
+	FileOwner now;
+
+	if (a->ownership != OWNERSHIP_EXCLUSIVE || a->chown_refused || a->dry_run)
+		return;
+	for (size_t i = 0; i < a->n_groups; i++) {
+		const ApplyGroup *g = a->groups[i];
+
+		if (!g->css_pending || g->gone || !g->plan || g->plan->ancestor)
+			continue;
+		if (cgroup_get_owner(g->cgroup, &now) >= 0 && now.uid != 0 && now.uid != geteuid())
+			round->again = true;
+	}
+}
+
 static void round_take_owners(Round *round)
 {
 	for (size_t i = 0; i < round->apply->n_groups; i++) {
@@ -639,6 +658,7 @@ static int round_run(Round *round)
 	round_enable_dmem(round);
 	round_take_owners(round);
 	round_write_all(round);
+	round_check_new_files(round);
 	round_release_owners(round);
 	round_forget_gone(round);
 	apply_groups_prune(a);
