@@ -6,12 +6,12 @@
 #include "bus-names.h"
 #include "log.h"
 #include "manager.h"
+#include "system-bus.h"
 
 #define CLIENTS_MAX 1024
 #define CLIENTS_PER_UID 128
 /* A bus that is gone comes back when its socket does; ask again at this distance if it does not. */
 #define RECONNECT_USEC (250 * USEC_PER_MSEC)
-#define DEFAULT_BUS_ADDRESS "unix:path=/run/dbus/system_bus_socket"
 
 static const char *const state_names[_STATE_MAX] = {
 	[STATE_UNSUPPORTED] = "unsupported",
@@ -450,25 +450,13 @@ static int on_disconnected(sd_bus_message *message _unused_, void *userdata, sd_
 static int open_bus(sd_bus **ret)
 {
 	_cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
-	const char *address = secure_getenv("DBUS_SYSTEM_BUS_ADDRESS");
-	int r;
+	int r = system_bus_new(&bus);
 
-	r = sd_bus_new(&bus);
-	if (r >= 0)
-		r = sd_bus_set_address(bus, address ? address : DEFAULT_BUS_ADDRESS);
-	if (r >= 0)
-		r = sd_bus_set_bus_client(bus, true);
-	/* Waits with inotify for a socket that is not there yet. */
-	if (r >= 0)
-		r = sd_bus_set_watch_bind(bus, true);
-	if (r >= 0)
-		r = sd_bus_negotiate_fds(bus, true);
 	if (r >= 0)
 		r = sd_bus_start(bus);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(bus);
-	return 0;
+	if (r >= 0)
+		*ret = TAKE_PTR(bus);
+	return r;
 }
 
 static int match_signals(Manager *m)

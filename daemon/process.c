@@ -2,20 +2,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/pidfd.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include "cgroup.h"
 #include "parse.h"
+#include "pidfd.h"
 #include "process.h"
 
 #define PROC_TEXT_MAX (64 * KIB)
 
-/* linux/magic.h of Linux 6.9 */
-#ifndef PID_FS_MAGIC
-#define PID_FS_MAGIC 0x50494446
-#endif
 
 /* struct pidfd_info of linux/pidfd.h, which Debian 12 does not have. */
 typedef struct PidfdInfo {
@@ -90,35 +84,16 @@ static int read_pid(int pidfd, pid_t *ret)
 	return 0;
 }
 
-/* The file system of pidfds, where each process has an inode of its own; 0 before Linux 6.9. */
-static dev_t pidfs_device(void)
-{
-	static dev_t cached = (dev_t)-1;
-	auto_close int own = -EBADF;
-	struct statfs fs;
-	struct stat st;
-
-	if (cached != (dev_t)-1)
-		return cached;
-	cached = 0;
-	own = pidfd_open(getpid(), 0);
-	if (own >= 0 && fstatfs(own, &fs) >= 0 && fs.f_type == PID_FS_MAGIC && fstat(own, &st) >= 0)
-		cached = st.st_dev;
-	return cached;
-}
-
 int process_get_id(int pidfd, uint64_t *ret)
 {
-	struct stat st;
+	static dev_t pidfs = (dev_t)-1;
 	pid_t pid;
 	int r;
 
-	if (fstat(pidfd, &st) < 0)
-		return -errno;
-	if (pidfs_device() != 0) {
-		*ret = st.st_dev == pidfs_device() ? st.st_ino : 0;
-		return 0;
-	}
+	if (pidfs == (dev_t)-1)
+		pidfs = pidfs_device();
+	if (pidfs != 0)
+		return pidfs_get_inode(pidfs, pidfd, ret);
 	r = read_pid(pidfd, &pid);
 	if (r >= 0)
 		*ret = (uint64_t)pid;

@@ -22,7 +22,7 @@ typedef struct Process {
 } Process;
 
 /* A number that no other living process has: of two pidfds with the same one both name one process. One system
- * call since Linux 6.9. Errors as of process_new(), but a fd that is no pidfd may get one too, which no process has. */
+ * call since Linux 6.9. Errors as of process_new(). */
 int process_get_id(int pidfd, uint64_t *ret);
 
 /* Takes a duplicate of pidfd. -ESRCH if the process has ended or lives in a pid namespace that

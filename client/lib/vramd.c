@@ -4,24 +4,19 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/pidfd.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <time.h>
 
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
 #include "bus-names.h"
+#include "pidfd.h"
+#include "system-bus.h"
 #include "util.h"
 #include "vramd.h"
 
 #define RETRY_FIRST_USEC (250 * USEC_PER_MSEC)
 #define RETRY_LAST_USEC (30 * USEC_PER_SEC)
-
-/* linux/magic.h of Linux 6.9 */
-#ifndef PID_FS_MAGIC
-#define PID_FS_MAGIC 0x50494446
-#endif
 
 /* A process that was named. */
 typedef struct Process {
@@ -77,25 +72,14 @@ static int run(vramd *v)
 
 /* --- Processes ----------------------------------------------------------------------------------- */
 
-static dev_t find_pidfs(void)
-{
-	struct statfs fs;
-	struct stat st;
-	auto_close int own = pidfd_open(getpid(), 0);
-
-	return own >= 0 && fstatfs(own, &fs) >= 0 && fs.f_type == PID_FS_MAGIC && fstat(own, &st) >= 0 ? st.st_dev : 0;
-}
-
-/* Since Linux 6.9 a pidfd has an inode of its own for each process; before, any two may name different ones: 0. */
+/* 0: any two pidfds may name different ones, as they did before Linux 6.9. */
 static int process_id(const vramd *v, int pidfd, uint64_t *ret)
 {
-	struct stat st;
-
-	if (fstat(pidfd, &st) < 0)
-		return -errno;
-	if (v->pidfs == 0 ? pidfd_send_signal(pidfd, 0, NULL, 0) < 0 && errno == EBADF : st.st_dev != v->pidfs)
+	if (v->pidfs != 0)
+		return pidfs_get_inode(v->pidfs, pidfd, ret);
+	if (pidfd_send_signal(pidfd, 0, NULL, 0) < 0 && errno == EBADF)
 		return -EBADF;
-	*ret = v->pidfs == 0 ? 0 : st.st_ino;
+	*ret = 0;
 	return 0;
 }
 
@@ -301,19 +285,8 @@ static int match_signals(vramd *v)
 
 static int open_bus(vramd *v)
 {
-	const char *address = secure_getenv("DBUS_SYSTEM_BUS_ADDRESS");
-	int r;
+	int r = system_bus_new(&v->bus);
 
-	r = sd_bus_new(&v->bus);
-	if (r >= 0)
-		r = sd_bus_set_address(v->bus, address ? address : "unix:path=/run/dbus/system_bus_socket");
-	if (r >= 0)
-		r = sd_bus_set_bus_client(v->bus, true);
-	/* Waits with inotify for a socket that is not there yet. */
-	if (r >= 0)
-		r = sd_bus_set_watch_bind(v->bus, true);
-	if (r >= 0)
-		r = sd_bus_negotiate_fds(v->bus, true);
 	if (r >= 0)
 		r = sd_bus_set_connected_signal(v->bus, true);
 	if (r >= 0)
@@ -362,7 +335,7 @@ int vramd_open(const char *source, vramd **ret)
 	if (!v)
 		return -ENOMEM;
 	v->report.game = v->report.compositor = (Process){ .pidfd = -EBADF };
-	v->pidfs = find_pidfs();
+	v->pidfs = pidfs_device();
 	v->retry_usec = RETRY_FIRST_USEC;
 	v->source = strdup(source);
 	if (!v->source)
