@@ -122,6 +122,19 @@ static int owner_record(ApplyGroup *g, const FileOwner *now)
 	return 0;
 }
 
+/* Are the group's files to be ours? */
+static bool wants_owner(const ApplyGroup *g)
+{
+	const Apply *a = g->apply;
+
+	return a->ownership == OWNERSHIP_EXCLUSIVE && !a->chown_refused && !a->dry_run && g->plan && !g->plan->ancestor;
+}
+
+static bool is_foreign(const FileOwner *owner)
+{
+	return owner->uid != 0 && owner->uid != geteuid();
+}
+
 /* Files that belong to a user are to become ours. */
 static int owner_claim(ApplyGroup *g)
 {
@@ -130,7 +143,7 @@ static int owner_claim(ApplyGroup *g)
 	FileOwner now;
 	int r;
 
-	if (a->ownership != OWNERSHIP_EXCLUSIVE || a->chown_refused || a->dry_run || g->plan->ancestor)
+	if (!wants_owner(g))
 		return 0;
 	if (record)
 		record->claimed = true;
@@ -139,7 +152,7 @@ static int owner_claim(ApplyGroup *g)
 	r = cgroup_get_owner(g->cgroup, &now);
 	if (r < 0)
 		return r;
-	if (now.uid == 0 || now.uid == geteuid()) {
+	if (!is_foreign(&now)) {
 		g->owner_checked = g->watch;
 		return 0;
 	}
@@ -511,14 +524,11 @@ static void round_check_new_files(Round *round)
 	const Apply *a = round->apply;
 	FileOwner now;
 
-	if (a->ownership != OWNERSHIP_EXCLUSIVE || a->chown_refused || a->dry_run)
-		return;
 	for (size_t i = 0; i < a->n_groups; i++) {
 		const ApplyGroup *g = a->groups[i];
 
-		if (!g->css_pending || g->gone || !g->plan || g->plan->ancestor)
-			continue;
-		if (cgroup_get_owner(g->cgroup, &now) >= 0 && now.uid != 0 && now.uid != geteuid())
+		if (g->css_pending && !g->gone && wants_owner(g) && cgroup_get_owner(g->cgroup, &now) >= 0 &&
+		    is_foreign(&now))
 			round->again = true;
 	}
 }

@@ -384,21 +384,27 @@ void manager_free_games(Manager *m)
 
 /* --- News of units ---------------------------------------------------------------------------- */
 
+Process *manager_open_process(const Manager *m, pid_t pid, const char *cgroup)
+{
+	auto_close int pidfd = pidfd_open(pid, 0);
+	auto_process Process *p = NULL;
+
+	if (pidfd < 0 || process_new(&m->roots, pidfd, &p) < 0 || !cgroup_path_is_below(p->cgroup, cgroup))
+		return NULL;
+	return TAKE_PTR(p);
+}
+
 /* The first process of a unit tells what runs in it. */
 static void learn_from_unit(Manager *m, Game *g)
 {
 	auto_process Process *p = NULL;
-	auto_close int pidfd = -EBADF;
 	auto_free pid_t *pids = NULL;
 	size_t n;
 
 	if (cgroup_procs(&m->hierarchy, g->unit.cgroup, &pids, &n) < 0 || n == 0)
 		return;
-	pidfd = pidfd_open(pids[0], 0);
-	if (pidfd < 0 || process_new(&m->roots, pidfd, &p) < 0)
-		return;
-	/* The pid may have been given to another process meanwhile. */
-	if (cgroup_path_is_below(p->cgroup, g->unit.cgroup))
+	p = manager_open_process(m, pids[0], g->unit.cgroup);
+	if (p)
 		(void)game_learn(m, g, p);
 }
 

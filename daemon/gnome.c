@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Who is in front on GNOME, which needs nobody in the session: mutter marks the unit whose window has the focus. It
  * marks all programs alike, so here it is found out whether that one is a game. */
-#include <sys/pidfd.h>
-
 #include "manager.h"
 
 #define SENDER "gnome" /* no name on the bus looks like that */
@@ -32,13 +30,9 @@ static Process *find_game(const Manager *m, const char *path)
 	if (unit_path_parse(path, &unit) < 0 || cgroup_procs(&m->hierarchy, path, &pids, &n) < 0)
 		return NULL;
 	for (size_t i = 0; i < n && i < PROCESSES_MAX; i++) {
-		auto_close int pidfd = pidfd_open(pids[i], 0);
-		auto_process Process *p = NULL;
+		auto_process Process *p = manager_open_process(m, pids[i], path);
 
-		/* The pid may have been given to another process meanwhile. */
-		if (pidfd < 0 || process_new(&m->roots, pidfd, &p) < 0 || !cgroup_path_is_below(p->cgroup, path))
-			continue;
-		if (is_game(m, p, &unit))
+		if (p && is_game(m, p, &unit))
 			return TAKE_PTR(p);
 	}
 	return NULL;

@@ -328,7 +328,8 @@ static void record_print(const Record *r, FILE *f)
 	fputc('\n', f);
 }
 
-int journal_format(const Journal *j, char **ret, size_t *ret_size)
+/* All of it as a file, or the lines that the file lacks. */
+static int format_records(const Journal *j, bool only_new, char **ret, size_t *ret_size)
 {
 	auto_free char *text = NULL;
 	size_t size = 0;
@@ -338,15 +339,28 @@ int journal_format(const Journal *j, char **ret, size_t *ret_size)
 	f = open_memstream(&text, &size);
 	if (!f)
 		return -ENOMEM;
-	fprintf(f, JOURNAL_MAGIC "%s\n", j->boot_id);
+	if (!only_new)
+		fprintf(f, JOURNAL_MAGIC "%s\n", j->boot_id);
 	for (size_t i = 0; i < j->n; i++)
-		record_print(j->records[i], f);
+		if (!only_new || !j->records[i]->logged)
+			record_print(j->records[i], f);
 	failed = ferror(f);
 	if (fclose(f) != 0 || failed)
 		return -ENOMEM;
 	*ret = TAKE_PTR(text);
 	*ret_size = size;
 	return 0;
+}
+
+int journal_format(const Journal *j, char **ret, size_t *ret_size)
+{
+	return format_records(j, false, ret, ret_size);
+}
+
+static void note_logged(Journal *j)
+{
+	for (size_t i = 0; i < j->n; i++)
+		j->records[i]->logged = true;
 }
 
 /* Leaves the old file as it is on an error. */
@@ -386,27 +400,8 @@ int journal_sync(Journal *j)
 		r = j->n == 0 ? journal_unlink(j) : journal_replace(j);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < j->n; i++)
-		j->records[i]->logged = true;
+	note_logged(j);
 	j->dirty = false;
-	return 0;
-}
-
-static int journal_format_new(const Journal *j, char **ret, size_t *ret_size)
-{
-	auto_free char *text = NULL;
-	FILE *f = open_memstream(&text, ret_size);
-	bool failed;
-
-	if (!f)
-		return -ENOMEM;
-	for (size_t i = 0; i < j->n; i++)
-		if (!j->records[i]->logged)
-			record_print(j->records[i], f);
-	failed = ferror(f);
-	if (fclose(f) != 0 || failed)
-		return -ENOMEM;
-	*ret = TAKE_PTR(text);
 	return 0;
 }
 
@@ -418,7 +413,7 @@ int journal_append(Journal *j)
 
 	if (!j->dirty || j->file_fd < 0)
 		return journal_sync(j);
-	r = journal_format_new(j, &text, &size);
+	r = format_records(j, true, &text, &size);
 	if (r < 0)
 		return r;
 	if (j->file_size + size > JOURNAL_TEXT_MAX)
@@ -429,8 +424,7 @@ int journal_append(Journal *j)
 		return journal_sync(j);
 	}
 	j->file_size += size;
-	for (size_t i = 0; i < j->n; i++)
-		j->records[i]->logged = true;
+	note_logged(j);
 	return 0;
 }
 

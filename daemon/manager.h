@@ -67,6 +67,8 @@ struct Game {
 int manager_track_game(Manager *m, Process *p, uint32_t appid, Game **ret);
 /* The process is what is played, whatever else, like a launcher, was found in its unit before. */
 void manager_name_game(const Manager *m, Game *g, const Process *p);
+/* A pid that was listed in a group: NULL if it has ended or moved on, or was given to a process elsewhere meanwhile. */
+Process *manager_open_process(const Manager *m, pid_t pid, const char *cgroup);
 /* Watches a process that is no game (a compositor). */
 int manager_track(Manager *m, Process *p, Tracked **ret);
 Game *manager_game_of(const Manager *m, const Process *p);
