@@ -2,7 +2,7 @@
 """X servers, a fake gamescope and vramd-agent, where nobody else sees them: in a mount and a network namespace (for
 sockets that have names of the abstract kind)."""
 
-import ctypes
+import functools
 import json
 import os
 import pathlib
@@ -13,15 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
+import alone  # noqa: E402
 import signals  # noqa: E402, F401
+from alone import CLONE_NEWNET, CLONE_NEWNS, die_with_parent  # noqa: E402
 
 AGENT = os.environ['VRAMD_AGENT']
 FAKE = os.environ['FAKE_GAMESCOPE']
 SOCKETS = '/tmp/.X11-unix'
-CLONE_NEWNS, CLONE_NEWNET = 0x20000, 0x40000000
-PR_SET_PDEATHSIG = 1
 XID = 0x400000
 
 
@@ -35,29 +36,23 @@ def missing():
     return None
 
 
-def die_with_parent():
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def enter_namespaces(flags=CLONE_NEWNS | CLONE_NEWNET):
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(flags) != 0:
-        raise OSError(ctypes.get_errno(), 'unshare')
-    subprocess.run(['mount', '--make-rprivate', '/'], check=True)
+def enter_namespaces():
+    alone.enter_namespaces(CLONE_NEWNS | CLONE_NEWNET)
     os.makedirs(SOCKETS, exist_ok=True)
     subprocess.run(['mount', '-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', SOCKETS], check=True)
 
 
-def wait_for(condition, what, timeout=10.0):
-    """The value of condition() as soon as it is true."""
-    end = time.monotonic() + timeout
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise TimeoutError(f'{what}: not within {timeout} s')
-        time.sleep(0.005)
+def run_tests(*reasons):
+    """The test program's, unless there is a reason why they cannot run here."""
+    for reason in (missing(), *reasons):
+        if reason:
+            print(f'skipped: {reason}')
+            sys.exit(77)
+    enter_namespaces()
+    unittest.main(verbosity=2)
+
+
+wait_for = functools.partial(alone.wait_for, timeout=10.0)  # X servers take their time
 
 
 def cpu_and_wakeups(pid):

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The agent and the built vramd together: a user's fake gamescope, and what is in the files of the emulated tree."""
 
-import os
 import pathlib
 import signal
 import subprocess
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'integration'))
 import desk  # noqa: E402
@@ -92,14 +90,5 @@ class Daemon(Case):
         self.assertEqual(line['front'], 'unknown')
 
 
-def main():
-    reason = desk.missing() or sandbox.missing()
-    if reason:
-        print(f'skipped: {reason}')
-        sys.exit(77)
-    desk.enter_namespaces(desk.CLONE_NEWNS | desk.CLONE_NEWNET)
-    unittest.main(verbosity=2)
-
-
 if __name__ == '__main__':
-    main()
+    desk.run_tests(sandbox.missing())

@@ -7,7 +7,6 @@ import shutil
 import signal
 import sys
 import time
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'client'))
 import desk  # noqa: E402
@@ -121,17 +120,21 @@ class Scenario(Case):
 
 
 class Storm(Case):
+    def storm(self, mock, agent, make):
+        """Nothing of it is reported; its seconds, and the agent's share of a core and wake-ups a second."""
+        n = len(mock.log())
+        before, began = desk.cpu_and_wakeups(agent.pid), time.monotonic()
+        make()
+        seconds, after = time.monotonic() - began, desk.cpu_and_wakeups(agent.pid)
+        self.assertEqual(len(mock.log()), n)
+        return seconds, (after[0] - before[0]) / seconds, (after[1] - before[1]) / seconds
+
     def test_equal_values(self):
         """10,000 of them at 1,000 a second (6 of each look at the focus): no report, and next to no time."""
         mock, gamescope, agent = self.start()
-        n = len(mock.log())
-        before, began = desk.cpu_and_wakeups(agent.pid), time.monotonic()
-        gamescope.say('again', 1700, 5500)
-        seconds, after = time.monotonic() - began, desk.cpu_and_wakeups(agent.pid)
-        self.assertEqual(len(mock.log()), n)
-        share = (after[0] - before[0]) / seconds
-        print(f'storm: {share:.2%} of a core, {(after[1] - before[1]) / seconds:.0f} wake-ups/s, '
-              f'{6 * 1700 / seconds:.0f} values/s', file=sys.stderr)
+        seconds, share, wakeups = self.storm(mock, agent, lambda: gamescope.say('again', 1700, 5500))
+        print(f'storm: {share:.2%} of a core, {wakeups:.0f} wake-ups/s, {6 * 1700 / seconds:.0f} values/s',
+              file=sys.stderr)
         if not os.environ.get('VRAMD_SANITIZED'):
             self.assertLess(share, 0.01)
         # It still hears.
@@ -141,12 +144,8 @@ class Storm(Case):
     def test_noise(self):
         """What changes with each input is not even read."""
         mock, gamescope, agent = self.start()
-        n = len(mock.log())
-        before, began = desk.cpu_and_wakeups(agent.pid), time.monotonic()
-        gamescope.say('noise', 3000, 900)
-        seconds, after = time.monotonic() - began, desk.cpu_and_wakeups(agent.pid)
-        self.assertEqual(len(mock.log()), n)
-        self.assertLess((after[1] - before[1]) / seconds, 250)
+        _, _, wakeups = self.storm(mock, agent, lambda: gamescope.say('noise', 3000, 900))
+        self.assertLess(wakeups, 250)
 
     def test_many_at_once(self):
         """As fast as it can be written; the last value counts."""
@@ -311,14 +310,5 @@ class Lives(Case):
         self.assertEqual(list(self.desk.once('--source', 'gamescope', status=3)), [('gamescope', None)])
 
 
-def main():
-    reason = desk.missing()
-    if reason:
-        print(f'skipped: {reason}')
-        sys.exit(77)
-    desk.enter_namespaces()
-    unittest.main(verbosity=2)
-
-
 if __name__ == '__main__':
-    main()
+    desk.run_tests()

@@ -11,9 +11,9 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <xcb/xcb.h>
 
+#include "figures.h"
 #include "fileio.h"
 #include "parse.h"
 
@@ -23,7 +23,6 @@
 #define WAIT_MSEC 3000
 /* With two reports a change (who is in front, who else runs) this is below the 20 a second that vramd applies. */
 #define REST_USEC 110000
-#define EXIT_SHORT 3
 
 enum { APP, APP_GFX, WINDOW, DISPLAY, APPS, WINDOWS, _PROPERTY_MAX };
 static const char *const names[_PROPERTY_MAX] = {
@@ -54,14 +53,6 @@ static _Noreturn void die(const char *text, const char *what)
 {
 	(void)fprintf(stderr, "bench-focus: %s %s\n", text, what);
 	exit(EXIT_FAILURE);
-}
-
-static double now_usec(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
 /* --- gamescope ---------------------------------------------------------------------------------- */
@@ -225,27 +216,19 @@ static bool change(int side, double *ret_reaction, double *ret_floor)
 
 /* --- Figures ------------------------------------------------------------------------------------ */
 
-static int compare_double(const void *a, const void *b)
+static double msec(double *usec, double q)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double quantile(double *v, double q)
-{
-	qsort(v, bench.rounds, sizeof(*v), compare_double);
-	return v[(size_t)((double)(bench.rounds - 1) * q)] / 1000;
+	return quantile(usec, bench.rounds, q) / 1000;
 }
 
 static int print(void)
 {
-	double limit = bench.debounce_msec + 5, p99 = quantile(bench.reaction, 0.99);
+	double limit = bench.debounce_msec + 5, p99 = msec(bench.reaction, 0.99);
 	bool ok = p99 <= limit;
 
 	(void)printf("changes: %u\n", bench.rounds);
-	(void)printf("floor p50: %.3f ms\nfloor p99: %.3f ms\n", quantile(bench.floor, 0.5), quantile(bench.floor, 0.99));
-	(void)printf("reaction p50: %.3f ms\n", quantile(bench.reaction, 0.5));
+	(void)printf("floor p50: %.3f ms\nfloor p99: %.3f ms\n", msec(bench.floor, 0.5), msec(bench.floor, 0.99));
+	(void)printf("reaction p50: %.3f ms\n", msec(bench.reaction, 0.5));
 	(void)printf("reaction p99: %.3f ms (mark: <= %.0f) %s\n", p99, limit, ok ? "ok" : "short");
 	return ok ? EXIT_SUCCESS : EXIT_SHORT;
 }

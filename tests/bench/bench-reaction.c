@@ -15,12 +15,12 @@
 #include <sys/mman.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include <stdarg.h>
 #include <systemd/sd-bus.h>
 
 #include "bus-names.h"
+#include "figures.h"
 #include "fileio.h"
 #include "parse.h"
 #include "vramd.h"
@@ -34,7 +34,6 @@
 #define LOST_MSEC 3000
 #define CONNECT_MSEC 2000 /* silence after which the connection has been made */
 #define QUIET_MSEC 20
-#define EXIT_SHORT 3
 
 static const char *const limit_files[] = { "dmem.min", "dmem.low", "dmem.max" };
 
@@ -98,14 +97,6 @@ static void check(int r, const char *what)
 		die("%s: %s", what, strerror(-r));
 }
 
-static double now_usec(void)
-{
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
 /* --- Figures ------------------------------------------------------------------------------------ */
 
 static void sample(Samples *s, double usec)
@@ -115,22 +106,14 @@ static void sample(Samples *s, double usec)
 	s->usec[s->n++] = usec;
 }
 
-static int compare_double(const void *a, const void *b)
+static double sample_quantile(const Samples *s, double q)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double quantile(const Samples *s, double q)
-{
-	qsort(s->usec, s->n, sizeof(*s->usec), compare_double);
-	return s->usec[(size_t)((double)(s->n - 1) * q)];
+	return quantile(s->usec, s->n, q);
 }
 
 static double median(const Samples *s)
 {
-	return quantile(s, 0.5);
+	return sample_quantile(s, 0.5);
 }
 
 static bool print_mark(const char *name, double ratio)
@@ -152,7 +135,7 @@ static bool print_figures(const Bench *b)
 	trip = median(&b->round_trip);
 	hearing = median(&b->heard) - floor;
 	printf("reaction as heard: %.1f us (median of %zu; 90 %% within %.1f us)\n", reaction, b->reaction.n,
-	       quantile(&b->reaction, 0.9));
+	       sample_quantile(&b->reaction, 0.9));
 	printf("reaction hearing: %.1f us (the floor's writes by another process, as heard: %.1f us)\n", hearing,
 	       hearing + floor);
 	reaction -= hearing;

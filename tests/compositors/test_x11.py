@@ -6,7 +6,6 @@ import pathlib
 import subprocess
 import sys
 import time
-import unittest
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / 'agent'), str(TESTS / 'client')]
@@ -202,14 +201,5 @@ class Together(XCase):
         self.assertRegex(p.stdout, r'(?m)^  x11       :5 +\d+ \(xterm\) +- +unknown +0$')
 
 
-def main():
-    reason = desk.missing()
-    if reason:
-        print(f'skipped: {reason}')
-        sys.exit(77)
-    desk.enter_namespaces()
-    unittest.main(verbosity=2)
-
-
 if __name__ == '__main__':
-    main()
+    desk.run_tests()

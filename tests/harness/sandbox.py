@@ -8,7 +8,6 @@ python3-dbus and python3-dbusmock).
 """
 
 import contextlib
-import ctypes
 import os
 import pathlib
 import shutil
@@ -16,12 +15,12 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import dbus
 import dbusmock
 
 import signals  # noqa: F401
+from alone import CLONE_NEWNS, die_with_parent, enter_namespaces, wait_for
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUS_NAME = 'io.github.vramd1'
@@ -29,8 +28,6 @@ BUS_PATH = '/io/github/vramd1'
 MANAGER = BUS_NAME + '.Manager'
 USER_SERVICE = '/user.slice/user-{uid}.slice/user@{uid}.service'
 REGIONS = {'drm/0000:03:00.0/vram0': 8 << 30, 'drm/0000:0c:00.0/vram0': 4 << 30}
-CLONE_NEWNS = 0x20000
-PR_SET_PDEATHSIG = 1
 
 
 def missing():
@@ -40,30 +37,6 @@ def missing():
     if not os.access('/dev/fuse', os.R_OK | os.W_OK):
         return 'needs /dev/fuse'
     return None
-
-
-def die_with_parent():
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
-def wait_for(condition, what, timeout=5.0):
-    """Waits until condition() is true; its last value. Only tests may wait like this."""
-    end = time.monotonic() + timeout
-    while True:
-        value = condition()
-        if value:
-            return value
-        if time.monotonic() > end:
-            raise TimeoutError(f'{what}: not within {timeout} s')
-        time.sleep(0.005)
-
-
-def enter_namespace():
-    """A mount namespace of our own, where nothing that we mount is seen from outside."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) != 0:
-        raise OSError(ctypes.get_errno(), 'unshare')
-    subprocess.run(['mount', '--make-rprivate', '/'], check=True)
 
 
 class Process:
@@ -115,7 +88,7 @@ class Sandbox:
     # --- life ---------------------------------------------------------------------------------
 
     def __enter__(self):
-        enter_namespace()
+        enter_namespaces(CLONE_NEWNS)
         self.root = pathlib.Path(tempfile.mkdtemp(prefix='vramd-test-'))
         self.cgroup = self.root / 'sys/fs/cgroup'
         self.log = self.root / 'vramd.log'

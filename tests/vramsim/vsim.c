@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vsim: a client of the vramsim module. It holds buffers as a game does, or takes VRAM from others as
  * a rival does, and prints where its buffers are. */
-#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -9,6 +8,7 @@
 
 #include <xf86drm.h>
 
+#include "node.h"
 #include "vramsim_uapi.h"
 
 #include "parse.h"
@@ -41,24 +41,6 @@ static int vsim_ioctl(int fd, unsigned long request, void *arg)
 	return drmIoctl(fd, request, arg) < 0 ? -errno : 0;
 }
 
-/* Opens a node; -ENODEV if it is not vramsim's, whose ioctl numbers mean something else elsewhere. */
-static int open_node(const char *path, int *ret_fd)
-{
-	auto_close int fd = open(path, O_RDWR | O_CLOEXEC);
-	drmVersion *version;
-	bool ours;
-
-	if (fd < 0)
-		return -errno;
-	version = drmGetVersion(fd);
-	ours = version && streq(version->name, VRAMSIM_DRIVER_NAME);
-	drmFreeVersion(version);
-	if (!ours)
-		return -ENODEV;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
 static bool device_is(const drmDevice *dev, const char *address)
 {
 	char buf[32];
@@ -84,7 +66,7 @@ static int open_address(const char *address, int *ret_fd)
 	n = MIN(n, (int)ARRAY_SIZE(devices));
 	for (i = 0; i < n && r == -ENODEV; i++)
 		if (device_is(devices[i], address))
-			r = open_node(devices[i]->nodes[DRM_NODE_RENDER], ret_fd);
+			r = vramsim_open(devices[i]->nodes[DRM_NODE_RENDER], ret_fd);
 	drmFreeDevices(devices, n);
 	return r;
 }
@@ -93,7 +75,7 @@ static int open_device(const char *device, int *ret_fd)
 {
 	int r;
 
-	r = device && device[0] == '/' ? open_node(device, ret_fd) : open_address(device, ret_fd);
+	r = device && device[0] == '/' ? vramsim_open(device, ret_fd) : open_address(device, ret_fd);
 	return r < 0 ? fail(r, device ? device : "no vramsim device") : 0;
 }
 

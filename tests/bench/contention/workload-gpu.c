@@ -4,6 +4,7 @@
 
 #include <xf86drm.h>
 
+#include "node.h"
 #include "vramsim_uapi.h"
 
 #include "workload.h"
@@ -32,19 +33,7 @@ static int gpu_ioctl(Gpu *gpu, unsigned long request, void *arg)
 
 int gpu_open(Gpu *gpu, const char *path)
 {
-	auto_close int fd = open(path, O_RDWR | O_CLOEXEC);
-	drmVersion *version;
-	bool ours;
-
-	if (fd < 0)
-		return -errno;
-	version = drmGetVersion(fd);
-	ours = version && streq(version->name, VRAMSIM_DRIVER_NAME);
-	drmFreeVersion(version);
-	if (!ours)
-		return -ENODEV; /* our ioctl numbers mean something else there */
-	gpu->fd = TAKE_FD(fd);
-	return 0;
+	return vramsim_open(path, &gpu->fd);
 }
 
 int gpu_create(Gpu *gpu, uint64_t size, uint32_t flags, uint32_t *ret_handle)
