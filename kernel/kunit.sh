@@ -4,23 +4,21 @@
 set -euo pipefail
 # shellcheck source=tests/lab/lib.sh
 . /lab/src/tests/lab/lib.sh
+# shellcheck source=kernel/ktap.sh
+. /lab/src/kernel/ktap.sh
 
 dmesg --clear
 for module in ttm_device_test ttm_pool_test ttm_resource_test ttm_tt_test ttm_bo_test ttm_bo_validate_test \
 	ttm_evict_test drm_exec_test; do
 	modprobe $module || fail "there is no $module"
 done
-log=$(dmesg --notime)
+log=$(mktemp)
+dmesg --notime > "$log"
 
-passed=$(grep -cE '^ {4,}ok [0-9]+ ' <<< "$log") || true
-failed=$(grep -cE '^ *not ok [0-9]+ ' <<< "$log") || true
-skipped=$(grep -cE '^ {4,}ok .*# SKIP' <<< "$log") || true
-# These two tests do what the kernel warns about.
-warnings=$(grep -E 'WARNING: |BUG: |INFO: ' <<< "$log" |
-	grep -cvE ' at (ttm_bo_reserve_no_wait_ticket|ttm_device_init)\+') || true
+read -r passed failed skipped warnings < <(ktap "$log")
 echo "passed=$passed failed=$failed skipped=$skipped warnings=$warnings"
 if [ "$failed" -ne 0 ] || [ "$skipped" -ne 0 ] || [ "$warnings" -ne 0 ] || [ "$passed" -lt 100 ]; then
-	echo "$log" >&2
+	cat "$log" >&2
 	fail "KUnit"
 fi
 # The lab fails a test when the kernel has warned.
