@@ -49,12 +49,8 @@ static int connect_as(Report *r, const char *source)
 	return k;
 }
 
-static int tell_focus(vramd *v, const State *s)
-{
-	return vramd_report_focus(v, s->front == FRONT_PROCESS ? s->game.pidfd : -1, s->appid);
-}
-
-static int tell_rest(vramd *v, const State *s)
+/* The focus last: it sends what was set before. */
+static int tell(vramd *v, const State *s)
 {
 	int running[STATE_RUNNING_MAX], r;
 
@@ -65,33 +61,21 @@ static int tell_rest(vramd *v, const State *s)
 		r = vramd_set_compositor(v, s->compositor.pid > 0 ? s->compositor.pidfd : -1);
 	if (r >= 0)
 		r = vramd_set_running(v, running, s->n_running);
+	if (r >= 0)
+		r = vramd_report_focus(v, s->front == FRONT_PROCESS ? s->game.pidfd : -1, s->appid);
 	return r;
-}
-
-/* What is new is sent with each call, so who is in front comes first; only before the first report the others are
- * kept for it. */
-static int tell(vramd *v, const State *s, bool first)
-{
-	int r;
-
-	r = first ? tell_rest(v, s) : tell_focus(v, s);
-	if (r < 0)
-		return r;
-	return first ? tell_focus(v, s) : tell_rest(v, s);
 }
 
 int report_update(Report *r, const char *source, const State *state)
 {
 	Report old = {};
-	bool first;
 	int k;
 
 	if (!source) {
 		disconnect(r);
 		return 0;
 	}
-	first = !r->v || !streq(r->source, source);
-	if (first) {
+	if (!r->v || !streq(r->source, source)) {
 		old = *r;
 		*r = (Report){ .event = r->event };
 		k = connect_as(r, source);
@@ -100,7 +84,7 @@ int report_update(Report *r, const char *source, const State *state)
 			return k;
 		}
 	}
-	k = tell(r->v, state, first);
+	k = tell(r->v, state);
 	/* The word of the one before ends only when its successor has spoken. */
 	if (old.v) {
 		(void)vramd_withdraw(old.v);

@@ -3,6 +3,8 @@
  * What is to be said is kept in full, so connecting again means saying it again. */
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/pidfd.h>
 #include <time.h>
 
@@ -46,6 +48,8 @@ struct vramd {
 	dev_t pidfs;             /* file system of pidfds; 0 before Linux 6.9 */
 	uint64_t seq;
 	bool reported;           /* there is a report to be kept up */
+	bool unsent;             /* the report was changed since */
+	int unsent_fd;           /* eventfd: has the next vramd_process() send it */
 	Report report;
 };
 
@@ -208,6 +212,7 @@ static int sent(vramd *v, int r)
 static int send_report(vramd *v)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	eventfd_t n;
 	int r;
 
 	if (!v->reported || !v->connected)
@@ -221,8 +226,27 @@ static int send_report(vramd *v)
 	free(v->error);
 	v->error = NULL;
 	v->refused = false;
+	v->unsent = false;
+	(void)eventfd_read(v->unsent_fd, &n);
 	r = sd_bus_call_async(v->bus, &v->answer, m, on_answer, v, 0);
 	return sent(v, r);
+}
+
+/* Several changes at once are one report: nobody shall see the old game with the new menu. */
+static void send_later(vramd *v)
+{
+	if (!v->unsent)
+		(void)eventfd_write(v->unsent_fd, 1);
+	v->unsent = true;
+}
+
+static int on_unsent(sd_event_source *s _unused_, int fd, uint32_t revents _unused_, void *userdata)
+{
+	vramd *v = userdata;
+	eventfd_t n;
+
+	(void)eventfd_read(fd, &n);
+	return v->unsent ? send_report(v) : 0;
 }
 
 /* --- The connection -------------------------------------------------------------------------------- */
@@ -314,6 +338,7 @@ vramd *vramd_close(vramd *v)
 	v->bus = sd_bus_flush_close_unref(v->bus);
 	sd_event_source_disable_unref(v->retry);
 	sd_event_unref(v->event);
+	close_fd(v->unsent_fd);
 	processes_close(&v->report.game, 1);
 	processes_close(&v->report.compositor, 1);
 	processes_close(v->report.running, v->report.n_running);
@@ -335,6 +360,9 @@ int vramd_open(const char *source, vramd **ret)
 	if (!v)
 		return -ENOMEM;
 	v->report.game = v->report.compositor = (Process){ .pidfd = -EBADF };
+	v->unsent_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (v->unsent_fd < 0)
+		return -errno;
 	v->pidfs = pidfs_device();
 	v->retry_usec = RETRY_FIRST_USEC;
 	v->source = strdup(source);
@@ -343,6 +371,8 @@ int vramd_open(const char *source, vramd **ret)
 	r = sd_event_new(&v->event);
 	if (r >= 0)
 		r = sd_event_add_time_relative(v->event, &v->retry, CLOCK_MONOTONIC, 0, 0, on_retry, v);
+	if (r >= 0)
+		r = sd_event_add_io(v->event, NULL, v->unsent_fd, EPOLLIN, on_unsent, v);
 	if (r >= 0)
 		r = run(v);
 	if (r < 0)
@@ -377,7 +407,7 @@ int vramd_report_focus(vramd *v, int pidfd, uint32_t appid)
 {
 	int r = process_set(v, &v->report.game, pidfd);
 
-	if (r < 0 || (r == 0 && v->reported && v->report.appid == appid))
+	if (r < 0 || (r == 0 && v->reported && v->report.appid == appid && !v->unsent))
 		return r;
 	v->report.appid = appid;
 	v->reported = true;
@@ -391,14 +421,17 @@ int vramd_set_menu(vramd *v, vramd_menu menu)
 	if (v->report.menu == menu)
 		return 0;
 	v->report.menu = menu;
-	return send_report(v);
+	send_later(v);
+	return 0;
 }
 
 int vramd_set_compositor(vramd *v, int pidfd)
 {
 	int r = process_set(v, &v->report.compositor, pidfd);
 
-	return r <= 0 ? r : send_report(v);
+	if (r > 0)
+		send_later(v);
+	return MIN(r, 0);
 }
 
 static bool same_running(const Report *report, const Process *processes, size_t n)
@@ -433,12 +466,14 @@ int vramd_set_running(vramd *v, const int *pidfds, size_t n)
 	processes_close(v->report.running, v->report.n_running);
 	memcpy(v->report.running, fresh, n * sizeof(*fresh));
 	v->report.n_running = n;
-	return send_report(v);
+	send_later(v);
+	return 0;
 }
 
 int vramd_withdraw(vramd *v)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	eventfd_t n;
 	int r;
 
 	if (!v->reported)

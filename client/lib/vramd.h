@@ -42,11 +42,12 @@ int vramd_process(vramd *v);
  * or there is no answer yet. */
 const char *vramd_get_error(const vramd *v);
 
-/* The game in front: a process of it (-1: no game is in front) and its Steam number (0: not known). Sent to vramd in
- * full with what the setters below said; not sent again if nothing changed, so it may be called at every focus
- * change of the compositor. -EBADF: no pidfd. */
+/* The game in front: a process of it (-1: no game is in front) and its Steam number (0: not known). Sent to vramd at
+ * once and in full, with what the setters below said; not sent again if nothing changed, so it may be called at every
+ * focus change of the compositor. -EBADF: no pidfd. */
 int vramd_report_focus(vramd *v, int pidfd, uint32_t appid);
-/* These add to the report. Before the first vramd_report_focus() they are kept for it, then they are sent at once. */
+/* These add to the report and go out with the next vramd_report_focus(); once there was one, also with the next
+ * vramd_process(), for which the descriptor polls as readable. So what changes together is told together. */
 int vramd_set_menu(vramd *v, vramd_menu menu);
 int vramd_set_compositor(vramd *v, int pidfd); /* -1: not told */
 int vramd_set_running(vramd *v, const int *pidfds, size_t n); /* games that run and are not in front; -E2BIG: over 64 */

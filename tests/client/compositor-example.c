@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a compositor uses libvramd: copy what is between main() and its loop into yours. Here the windows are lines on
- * standard input: "front PID [APPID]", "front -" for nobody, "menu open|closed|unknown", "hold PID", "withdraw". */
+ * standard input: "front PID [APPID [MENU]]", "front -" for nobody, "menu open|closed|unknown", "hold PID", "withdraw". */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,18 +17,26 @@ static int complain(const char *what, int r)
 	return r;
 }
 
+static vramd_menu menu(const char *word)
+{
+	return strcmp(word, "open") == 0     ? VRAMD_MENU_OPEN
+	       : strcmp(word, "closed") == 0 ? VRAMD_MENU_CLOSED
+					     : VRAMD_MENU_UNKNOWN;
+}
+
 /* Where your focus changes. A pidfd may be closed at once; keep one per client and no pid can be mistaken. */
 static void on_line(vramd *v, char *line)
 {
 	const char *word = strtok(line, " \n"), *arg = strtok(NULL, " \n"), *appid = strtok(NULL, " \n");
+	const char *over = strtok(NULL, " \n");
 	int pidfd = arg ? pidfd_open(atoi(arg), 0) : -1;
 
-	if (word && strcmp(word, "front") == 0)
+	if (word && strcmp(word, "front") == 0) {
+		if (over)
+			complain("menu", vramd_set_menu(v, menu(over)));
 		complain("front", vramd_report_focus(v, pidfd, appid ? (uint32_t)strtoul(appid, NULL, 10) : 0));
-	else if (word && arg && strcmp(word, "menu") == 0)
-		complain("menu", vramd_set_menu(v, strcmp(arg, "open") == 0     ? VRAMD_MENU_OPEN
-						   : strcmp(arg, "closed") == 0 ? VRAMD_MENU_CLOSED
-										: VRAMD_MENU_UNKNOWN));
+	} else if (word && arg && strcmp(word, "menu") == 0)
+		complain("menu", vramd_set_menu(v, menu(arg)));
 	else if (word && strcmp(word, "hold") == 0 && complain("hold", vramd_hold(v, pidfd, "example", "a test")) >= 0)
 		puts("held");
 	else if (word && strcmp(word, "withdraw") == 0)
