@@ -2,7 +2,7 @@
 #include <fcntl.h>
 
 #include "abilities.h"
-#include "parse.h"
+#include "knobs.h"
 
 static bool top_level_has(const Hierarchy *h, const char *file)
 {
@@ -23,17 +23,7 @@ static bool top_level_has(const Hierarchy *h, const char *file)
 
 bool abilities_kernel_throttles(const Roots *roots)
 {
-	auto_free char *path = NULL, *text = NULL;
-	uint64_t msec;
-
-	if (asprintf(&path, "%s/sys/module/ttm/parameters/throttle_hard_ms", strempty(roots->etc)) < 0) {
-		path = NULL;
-		return false;
-	}
-	if (read_piece_at(AT_FDCWD, path, 64, &text) < 0)
-		return false;
-	text[strcspn(text, "\n")] = '\0';
-	return parse_u64(text, &msec) >= 0 && msec > 0;
+	return knobs_throttle_active(roots);
 }
 
 void abilities_probe(const Roots *roots, const Hierarchy *h, const UnitMonitor *units,

@@ -14,8 +14,7 @@ typedef enum Ability {
 	_ABILITY_MAX,
 } Ability;
 
-/* A game that lost memory is kept from fighting for it by the kernel itself, so nobody else has to: the module
- * parameter ttm.throttle_hard_ms is there, and not 0. */
+/* The same as knobs_throttle_active(). */
 bool abilities_kernel_throttles(const Roots *roots);
 
 /* Fills names with a NULL-terminated list of static strings. The files of dmem are only there in groups
