@@ -9,7 +9,7 @@
 /* A socket is there a moment before somebody listens; where nobody does after this, it is a left-over. */
 #define REFUSED_MAX_USEC (4 * USEC_PER_SEC)
 
-static const SourceType *const types[] = { &source_gamescope, &source_x11 };
+static const SourceType *const types[] = { &source_gamescope, &source_kwin, &source_x11 };
 
 typedef enum Phase {
 	PHASE_IDLE,
@@ -426,7 +426,9 @@ static void line_of(const Agent *a, Source *s, AgentLine *l)
 		return;
 	}
 	s->type->read(s->data, &l->state);
-	l->why = l->state.front == FRONT_UNKNOWN ? "it does not say who is in front" : NULL;
+	l->why = NULL;
+	if (l->state.front == FRONT_UNKNOWN)
+		l->why = l->state.why ? l->state.why : "it does not say who is in front";
 }
 
 void agent_each(Agent *a, agent_line_cb cb, void *userdata)

@@ -23,6 +23,7 @@ typedef enum Front {
 
 typedef struct State {
 	Front front;
+	const char *why; /* with FRONT_UNKNOWN: for people, a literal; NULL: it does not say who is in front */
 	ProcessRef game; /* with FRONT_PROCESS */
 	uint32_t appid;  /* Steam's number of it, 0 = not known */
 	vramd_menu menu;

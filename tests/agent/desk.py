@@ -84,8 +84,8 @@ class Desk:
         self.runtime = pathlib.Path(tempfile.mkdtemp(prefix='agent-test-'))
         os.chown(self.runtime, uid, uid)
         self.env = {k: v for k, v in os.environ.items()
-                    if k not in ('DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY', 'XDG_CURRENT_DESKTOP',
-                                 'XDG_SESSION_TYPE', 'NOTIFY_SOCKET')}
+                    if k not in ('DBUS_SESSION_BUS_ADDRESS', 'DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY',
+                                 'XDG_CURRENT_DESKTOP', 'XDG_SESSION_TYPE', 'NOTIFY_SOCKET')}
         self.env.update(XDG_RUNTIME_DIR=str(self.runtime), HOME=str(self.runtime), LC_ALL='C.UTF-8')
 
     def close(self):

@@ -24,7 +24,7 @@ class Usage(unittest.TestCase):
         self.assertEqual((err, (out, err)), ('', self.run_agent('-h')))
         for line in out.splitlines():
             self.assertLessEqual(len(line), 80, line)
-        for word in ('--once', '--json', '--source', '--verbose', '--version', 'gamescope', 'x11'):
+        for word in ('--once', '--json', '--source', '--verbose', '--version', 'gamescope', 'kwin', 'x11'):
             self.assertIn(word, out)
 
     def test_version(self):
@@ -45,8 +45,8 @@ class Usage(unittest.TestCase):
         self.assertEqual(err, '')
         self.assertRegex(out, r'(?m)^  gamescope - +not there$')
         lines = json.loads(self.run_agent('--once', '--json', status=3)[0])
-        self.assertEqual([(li['source'], li['front']) for li in lines],
-                         [('gamescope', 'unknown'), ('x11', 'unknown')])
+        names = self.run_agent('--help')[0].split('Sources:\n')[1].split('\n')[0].split(',')
+        self.assertEqual([(li['source'], li['front']) for li in lines], [(n.strip(), 'unknown') for n in names])
         lines = json.loads(self.run_agent('--once', '-j', '--source', 'x11', status=3)[0])
         self.assertEqual([li['source'] for li in lines], ['x11'])
 
