@@ -188,6 +188,20 @@ bool process_ref_has_environ(const ProcessRef *p, const char *name)
 	return false;
 }
 
+int process_ref_get_cgroup(const ProcessRef *p, char **ret)
+{
+	auto_free char *text = NULL;
+	int r;
+
+	r = read_proc(p->pid, "cgroup", &text, NULL);
+	if (r < 0)
+		return r;
+	if (!is_alive(p->pidfd))
+		return -ESRCH;
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
 void process_ref_get_comm(const ProcessRef *p, char buf[static 16])
 {
 	auto_free char *text = NULL;

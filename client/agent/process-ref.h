@@ -27,5 +27,7 @@ void process_set_end(ProcessSet *s);
 uint64_t boottime_usec(void);
 /* Did the process's environment, as it began, have this variable? */
 bool process_ref_has_environ(const ProcessRef *p, const char *name);
+/* Its control groups, as the kernel lists them: only to be compared with those of others. */
+int process_ref_get_cgroup(const ProcessRef *p, char **ret);
 /* Its name, for people; "?" if it cannot be read. */
 void process_ref_get_comm(const ProcessRef *p, char buf[static 16]);

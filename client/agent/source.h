@@ -44,4 +44,4 @@ void source_failed(Source *s, int error, const char *text);
 
 /* --- the types, in the order of their ranks */
 
-extern const SourceType source_gamescope, source_kwin, source_x11;
+extern const SourceType source_gamescope, source_kwin, source_x11, source_gamemode;

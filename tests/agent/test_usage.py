@@ -24,7 +24,7 @@ class Usage(unittest.TestCase):
         self.assertEqual((err, (out, err)), ('', self.run_agent('-h')))
         for line in out.splitlines():
             self.assertLessEqual(len(line), 80, line)
-        for word in ('--once', '--json', '--source', '--verbose', '--version', 'gamescope', 'kwin', 'x11'):
+        for word in ('--once', '--json', '--source', '--verbose', '--version', 'gamescope', 'kwin', 'x11', 'gamemode'):
             self.assertIn(word, out)
 
     def test_version(self):

@@ -18,7 +18,7 @@ import signals  # noqa: E402, F401
 VRAMCTL = os.environ['VRAMCTL']
 CONFIG = """<busconfig><type>{kind}</type><listen>unix:path={path}</listen><auth>EXTERNAL</auth>
 <policy context="default"><allow send_destination="*"/><allow eavesdrop="true"/><allow own="*"/></policy>
-</busconfig>
+{more}</busconfig>
 """
 
 
@@ -74,10 +74,10 @@ class BusTest(unittest.TestCase):
                                ('session', 'DBUS_SESSION_BUS_ADDRESS')):
             self.env[variable] = self.addresses[kind] = self.start_bus(kind)
 
-    def start_bus(self, kind):
+    def start_bus(self, kind, more=''):
         path = os.path.join(self.dir.name, kind)
         with open(path + '.conf', 'w', encoding='ascii') as f:
-            f.write(CONFIG.format(kind=kind, path=path))
+            f.write(CONFIG.format(kind=kind, path=path, more=more))
         # Its warnings about limits are of no interest; what fails shows in the tests.
         daemon = subprocess.Popen(['dbus-daemon', '--nofork', '--config-file', path + '.conf'],
                                   stderr=subprocess.DEVNULL)
