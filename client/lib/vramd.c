@@ -473,7 +473,6 @@ int vramd_set_running(vramd *v, const int *pidfds, size_t n)
 int vramd_withdraw(vramd *v)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-	eventfd_t n;
 	int r;
 
 	if (!v->reported)
