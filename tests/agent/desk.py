@@ -42,13 +42,15 @@ def enter_namespaces():
     subprocess.run(['mount', '-t', 'tmpfs', '-o', 'mode=1777', 'tmpfs', SOCKETS], check=True)
 
 
-def run_tests(*reasons):
-    """The test program's, unless there is a reason why they cannot run here."""
+def run_tests(*reasons, before=None):
+    """The test program's, unless there is a reason why they cannot run here. before() is called in the namespaces."""
     for reason in (missing(), *reasons):
         if reason:
             print(f'skipped: {reason}')
             sys.exit(77)
     enter_namespaces()
+    if before:
+        before()
     unittest.main(verbosity=2)
 
 

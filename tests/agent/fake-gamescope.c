@@ -13,7 +13,8 @@
  *   window DISPLAY                                    shows its own window there, as a nested one does
  *
  * --old: no GAMESCOPE_PID. Quirks: values are written one by one and anew although they are equal, empty properties
- * instead of none, the display's name in items of 32 bits with stray memory behind. */
+ * instead of none, the display's name in items of 32 bits with stray memory behind. test_recorded.py
+ * compares with what the real one wrote. */
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -42,8 +43,8 @@ static struct {
 	Words app, gfx, window, display, apps, windows;
 } now;
 static const char *const focus_names[] = {
-	"GAMESCOPE_FOCUSED_APP",       "GAMESCOPE_FOCUSED_APP_GFX", "GAMESCOPE_FOCUSED_WINDOW",
-	"GAMESCOPE_FOCUS_DISPLAY",     "GAMESCOPE_FOCUSABLE_APPS",  "GAMESCOPE_FOCUSABLE_WINDOWS",
+	"GAMESCOPE_FOCUSABLE_APPS",  "GAMESCOPE_FOCUSABLE_WINDOWS", "GAMESCOPE_FOCUSED_APP",
+	"GAMESCOPE_FOCUSED_APP_GFX", "GAMESCOPE_FOCUSED_WINDOW",    "GAMESCOPE_FOCUS_DISPLAY",
 };
 
 static _Noreturn void die(const char *text)
@@ -136,7 +137,7 @@ static void make_socket(void)
 
 static uint64_t send_focus(void)
 {
-	const Words *all[] = { &now.app, &now.gfx, &now.window, &now.display, &now.apps, &now.windows };
+	const Words *all[] = { &now.apps, &now.windows, &now.app, &now.gfx, &now.window, &now.display };
 	static xcb_atom_t atoms[ARRAY_SIZE(focus_names)];
 	Server *s = &servers[0];
 	uint64_t before;

@@ -17,7 +17,8 @@ sys.path.insert(0, os.path.join(HERE, '..', 'harness'))
 import signals  # noqa: E402, F401
 VRAMCTL = os.environ['VRAMCTL']
 CONFIG = """<busconfig><type>{kind}</type><listen>unix:path={path}</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow send_destination="*"/><allow eavesdrop="true"/><allow own="*"/></policy>
+<policy context="default"><allow user="*"/><allow send_destination="*"/><allow eavesdrop="true"/>
+<allow own="*"/></policy>
 {more}</busconfig>
 """
 
