@@ -76,11 +76,15 @@ const char *knob_expects(KnobKind kind)
 	return texts[kind];
 }
 
-char *knob_format(char buf[static KNOB_TEXT_MAX], Knob knob, uint32_t value)
+char *knob_format(char buf[static KNOB_TEXT_MAX], KnobKind kind, uint32_t value)
 {
-	if (knob_infos[knob].kind == KNOB_SWITCH)
+	if (kind == KNOB_SWITCH)
 		(void)snprintf(buf, KNOB_TEXT_MAX, "%s", value ? "yes" : "no");
+	else if (kind == KNOB_COUNT)
+		(void)snprintf(buf, KNOB_TEXT_MAX, "%" PRIu32, value);
+	else if (value > 0 && value % 1000 == 0)
+		(void)snprintf(buf, KNOB_TEXT_MAX, "%" PRIu32 "s", value / 1000);
 	else
-		(void)snprintf(buf, KNOB_TEXT_MAX, "%" PRIu32 "%s", value, knob_infos[knob].kind == KNOB_MSEC ? "ms" : "");
+		(void)snprintf(buf, KNOB_TEXT_MAX, "%" PRIu32 "ms", value);
 	return buf;
 }

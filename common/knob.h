@@ -38,4 +38,4 @@ int knob_parse(Knob knob, const char *s, uint32_t *ret);
 const char *knob_expects(KnobKind kind);
 
 #define KNOB_TEXT_MAX 16
-char *knob_format(char buf[static KNOB_TEXT_MAX], Knob knob, uint32_t value); /* returns buf */
+char *knob_format(char buf[static KNOB_TEXT_MAX], KnobKind kind, uint32_t value); /* returns buf */

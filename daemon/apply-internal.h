@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Private to apply*.c. apply.c turns plans into writes, apply-restore.c puts back, apply-watch.c hears what
- * others do, apply-group.c holds the groups that are open.
+ * others do, apply-group.c holds the groups that are open, apply-knobs.c has the knobs.
  *
  * What is believed about the tree without reading it again (Record.known, dmem_on, owner_checked, childless,
  * absent_in, which the parent's watch would end) holds only while the group's directory is watched; an event, or having no watch, makes the group suspect, and a
@@ -40,6 +40,7 @@ typedef struct ApplyGroup {
 
 struct Apply {
 	const Hierarchy *hierarchy;
+	const Roots *roots;
 	Journal journal;
 	bool dry_run;
 	sd_event *event;         /* of the watches alone, within the caller's loop; NULL: nothing is watched */
@@ -89,6 +90,10 @@ int apply_must_put_back(const ApplyGroup *g, const Record *record, uint64_t *ret
 int apply_give_owner_back(ApplyGroup *g, const Record *record);
 /* Keeps the first error, but never "it is gone". */
 void apply_keep_error(int *first, int r);
+
+/* --- apply-knobs.c --------------------------------------------------------------------------- */
+
+void apply_restore_knobs(Apply *a, int *first);
 
 /* --- apply-watch.c --------------------------------------------------------------------------- */
 

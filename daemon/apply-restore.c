@@ -152,6 +152,7 @@ int apply_restore(Apply *a)
 	restore_kind(a, RECORD_VALUE, restore_value, &first);
 	restore_kind(a, RECORD_OWNER, restore_owner, &first);
 	restore_kind(a, RECORD_DMEM, restore_dmem, &first);
+	apply_restore_knobs(a, &first);
 	apply_groups_prune(a);
 	r = journal_sync(&a->journal);
 	return first < 0 ? first : r;

@@ -711,6 +711,7 @@ int apply_new(const Hierarchy *h, const Roots *roots, const char *runtime_dir, b
 	if (bad > 0)
 		log_warning("%s/" JOURNAL_FILE ": %u damaged lines, ignoring.", runtime_dir, bad);
 	a->hierarchy = h;
+	a->roots = roots;
 	a->dry_run = dry_run;
 	if (hooks)
 		a->hooks = *hooks;

@@ -3,7 +3,8 @@
  *
  * Rises go top-down (an ancestor must promise before its child can), falls go bottom-up after them, so
  * that nobody who stays protected has a gap. What already holds is not written. A region is one
- * write(2), read back. Groups that vanish are dropped without a word. */
+ * write(2), read back. Groups that vanish are dropped without a word. The kernel's knobs, which are no part of the
+ * tree, have the same journal and the same rules. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -25,6 +26,10 @@ typedef struct ApplyHooks {
 	/* Something under a group that we hold changed so that the plan must be applied anew: dmem was
 	 * switched off, a group was made anew. Called from the loop. */
 	void (*lost)(const char *path, void *userdata);
+	/* A parameter of the kernel's was written (or would have been). */
+	void (*knob_written)(Knob knob, uint32_t old, uint32_t value, void *userdata);
+	/* A stranger wrote another value than ours, which stays. */
+	void (*knob_yielded)(Knob knob, uint32_t ours, uint32_t theirs, void *userdata);
 } ApplyHooks;
 
 /* Opens (or, after a crash, takes over) the journal in runtime_dir. event may be NULL (--restore): then
@@ -55,10 +60,19 @@ void apply_set_charged(Apply *a, char **paths);
  * sleep, and when systemd reloaded. */
 void apply_distrust(Apply *a);
 
-/* Puts back every value, owner and subtree_control that is still ours, bottom-up. +dmem stays (and so does
+/* Puts back every knob, value, owner and subtree_control that is still ours, bottom-up. +dmem stays (and so does
  * its record, for the next run) where a child below holds a value that is not ours or still has device
  * memory charged: taking it away would lose both. That is no error. */
 int apply_restore(Apply *a);
+
+/* Makes the knobs what is wished: SET writes, anything else puts back. One whose value a stranger wrote stays his.
+ * A knob that needs another one is only on while that one is. results: -ENOENT, the kernel has no such knob (any more),
+ * or why it could not be read or written. Negative when the journal could not be written. */
+int apply_knobs(Apply *a, const KnobWish wishes[static _KNOB_MAX], int results[static _KNOB_MAX]);
+/* The next call may write over a stranger's value, which is then the one that is put back. */
+void apply_take_knob(Apply *a, Knob knob);
+bool apply_knob_is_ours(const Apply *a, Knob knob);
+bool apply_knob_is_yielded(const Apply *a, Knob knob);
 
 /* What holds now: our value of one group, or -ENOENT (also when a stranger has won it, or it could not be
  * written). */

@@ -96,7 +96,7 @@ static int finish_report(Manager *m, sd_bus_message *message, Client *client, Fo
 	return sd_bus_reply_method_return(message, NULL);
 }
 
-static int reply_denied(sd_bus_message *message, int verdict, const char *action)
+int bus_reply_denied(sd_bus_message *message, int verdict, const char *action)
 {
 	if (verdict == -EAGAIN)
 		return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED,
@@ -107,13 +107,25 @@ static int reply_denied(sd_bus_message *message, int verdict, const char *action
 					  action);
 }
 
-/* Answers a call that failed, from outside of sd-bus's own dispatch. */
-static void reply_if_error(sd_bus_message *message, int r, sd_bus_error *error)
+void bus_reply_if_error(sd_bus_message *message, int r, sd_bus_error *error)
 {
 	if (r < 0 && !sd_bus_error_is_set(error))
 		(void)sd_bus_error_set_errno(error, r);
 	if (sd_bus_error_is_set(error))
 		(void)sd_bus_reply_method_error(message, error);
+}
+
+int bus_ask(Manager *m, sd_bus_message *message, const char *action, polkit_cb cb, sd_bus_error *error)
+{
+	Client *client;
+	int r;
+
+	r = manager_get_client(m, message, &client);
+	if (r >= 0 && client->uid == 0)
+		return 0;
+	if (r >= 0)
+		r = polkit_check(m->polkit, message, client->uid, action, cb, m);
+	return r < 0 ? bus_process_error(error, r, "sender") : 1;
 }
 
 static void on_report_verdict(sd_bus_message *message, int verdict, void *userdata)
@@ -125,7 +137,7 @@ static void on_report_verdict(sd_bus_message *message, int verdict, void *userda
 	int r;
 
 	if (verdict <= 0) {
-		(void)reply_denied(message, verdict, VRAMD_ACTION_SET_FOCUS);
+		(void)bus_reply_denied(message, verdict, VRAMD_ACTION_SET_FOCUS);
 		return;
 	}
 	/* Read again: the processes may have ended while somebody typed a password. */
@@ -138,7 +150,7 @@ static void on_report_verdict(sd_bus_message *message, int verdict, void *userda
 		client->may_report = true;
 		r = finish_report(m, message, client, TAKE_PTR(report), &error);
 	}
-	reply_if_error(message, r, &error);
+	bus_reply_if_error(message, r, &error);
 }
 
 static int method_report_focus(sd_bus_message *message, void *userdata, sd_bus_error *error)
@@ -236,7 +248,7 @@ static void on_hold_verdict(sd_bus_message *message, int verdict, void *userdata
 	int r;
 
 	if (verdict <= 0) {
-		(void)reply_denied(message, verdict, VRAMD_ACTION_HOLD);
+		(void)bus_reply_denied(message, verdict, VRAMD_ACTION_HOLD);
 		return;
 	}
 	r = sd_bus_message_rewind(message, true);
@@ -245,7 +257,7 @@ static void on_hold_verdict(sd_bus_message *message, int verdict, void *userdata
 	if (r >= 0)
 		r = finish_hold(m, message, &call, &error);
 	process_unref(call.process);
-	reply_if_error(message, r, &error);
+	bus_reply_if_error(message, r, &error);
 }
 
 static int method_hold(sd_bus_message *message, void *userdata, sd_bus_error *error)
@@ -417,25 +429,16 @@ static void on_reload_verdict(sd_bus_message *message, int verdict, void *userda
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 
 	if (verdict <= 0)
-		(void)reply_denied(message, verdict, VRAMD_ACTION_RELOAD);
+		(void)bus_reply_denied(message, verdict, VRAMD_ACTION_RELOAD);
 	else
-		reply_if_error(message, do_reload(userdata, message, &error), &error);
+		bus_reply_if_error(message, do_reload(userdata, message, &error), &error);
 }
 
 static int method_reload(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
-	Manager *m = userdata;
-	Client *client;
-	int r;
+	int r = bus_ask(userdata, message, VRAMD_ACTION_RELOAD, on_reload_verdict, error);
 
-	r = manager_get_client(m, message, &client);
-	if (r < 0)
-		return bus_process_error(error, r, "sender");
-	if (client->uid != 0) {
-		r = polkit_check(m->polkit, message, client->uid, VRAMD_ACTION_RELOAD, on_reload_verdict, m);
-		return r < 0 ? bus_process_error(error, r, "sender") : 1;
-	}
-	return do_reload(m, message, error);
+	return r != 0 ? r : do_reload(userdata, message, error);
 }
 
 /* --- Dump --------------------------------------------------------------------------------------- */

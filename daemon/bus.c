@@ -28,6 +28,12 @@ static void on_state_changed(Manager *m)
 			"PropertiesChanged");
 }
 
+static void on_knobs_changed(Manager *m)
+{
+	if (m->bus)
+		warn_if(bus_emit_knobs(m), "PropertiesChanged");
+}
+
 static void on_limits_changed(Manager *m, const Game *g)
 {
 	if (m->bus)
@@ -206,6 +212,8 @@ static int on_connected(Manager *m)
 	if (r >= 0)
 		r = bus_register_regions(m);
 	if (r >= 0)
+		r = bus_register_kernel(m);
+	if (r >= 0)
 		r = bus_register_log(m);
 	if (r < 0)
 		return r;
@@ -226,6 +234,7 @@ void bus_init(Manager *m, void (*ready)(Manager *m))
 		.regions_changed = on_regions_changed,
 		.limits_changed = on_limits_changed,
 		.state_changed = on_state_changed,
+		.knobs_changed = on_knobs_changed,
 		.connected = on_connected,
 	};
 

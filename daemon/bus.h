@@ -13,7 +13,10 @@ void bus_init(Manager *m, void (*ready)(Manager *m));
 int bus_register_manager(Manager *m); /* bus-manager.c */
 int bus_register_games(Manager *m);   /* bus-game.c */
 int bus_register_regions(Manager *m); /* bus-region.c */
+int bus_register_kernel(Manager *m);  /* bus-kernel.c */
 int bus_register_log(Manager *m);     /* bus-log.c */
+
+int bus_emit_knobs(Manager *m);
 
 /* The object path of a game; "/" for none. The caller frees; NULL when memory is short. */
 char *bus_game_path(const Game *g);
@@ -31,6 +34,13 @@ int bus_game_spilled(Manager *m, const Game *g, uint64_t *values);
 int bus_read_report(Manager *m, sd_bus_message *message, FocusReport **ret, sd_bus_error *error);
 /* Text of a client: 1 to VRAMD_TEXT_MAX bytes, no control characters. */
 int bus_check_text(sd_bus_error *error, const char *name, const char *text);
+
+/* May the sender, unless it is root, do an action? 0: yes, at once; 1: polkit was asked, and cb replies. */
+int bus_ask(Manager *m, sd_bus_message *message, const char *action, polkit_cb cb, sd_bus_error *error);
+/* What polkit answered, which was no. */
+int bus_reply_denied(sd_bus_message *message, int verdict, const char *action);
+/* Answers a call that failed, from outside of sd-bus's own dispatch. */
+void bus_reply_if_error(sd_bus_message *message, int r, sd_bus_error *error);
 
 /* Turns a negative errno of the layers below into a named error that names the process or value. */
 int bus_process_error(sd_bus_error *error, int r, const char *what);

@@ -200,7 +200,7 @@ static int key_find(Parser *p, SectionKind section, const char *name, const Key 
 			return config_complain(p->to,
 					       "unknown key '%s=' in [%s]: did you mean '%s='?",
 					       name, config_sections[section], k->name);
-		if (streq(k->name, name))
+		if (!elsewhere && streq(k->name, name))
 			elsewhere = k;
 	}
 	if (elsewhere)

@@ -15,6 +15,7 @@ typedef enum SectionKind {
 	SECTION_COMPOSITOR,
 	SECTION_MENU,
 	SECTION_BACKGROUND,
+	SECTION_KERNEL,
 	SECTION_USER,
 	SECTION_GAME,    /* [game ID], into a GameConfig */
 	SECTION_SERVICE, /* [service NAME], into a ServiceConfig */

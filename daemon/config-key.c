@@ -7,8 +7,8 @@
 const char *const config_sections[_SECTION_MAX] = {
 	[SECTION_POLICY] = "policy",         [SECTION_COMPOSITOR] = "compositor",
 	[SECTION_MENU] = "menu",             [SECTION_BACKGROUND] = "background",
-	[SECTION_USER] = "user",             [SECTION_GAME] = "game",
-	[SECTION_SERVICE] = "service",
+	[SECTION_KERNEL] = "kernel",         [SECTION_USER] = "user",
+	[SECTION_GAME] = "game",             [SECTION_SERVICE] = "service",
 };
 
 /* --- Types of values ------------------------------------------------------------------------- */
@@ -207,6 +207,46 @@ static void print_list(FILE *f, const void *target)
 		fprintf(f, "\n\t%s", *s);
 }
 
+/* Keys of knobs are called as these are. */
+static int parse_key_knob(const Key *key, const char *value, bool append _unused_, void *target)
+{
+	KnobWish wish = { KNOB_SET, 0 };
+	int r = 0;
+
+	if (!*value)
+		wish.kind = KNOB_UNSET;
+	else if (streq(value, "keep"))
+		wish.kind = KNOB_KEEP;
+	else
+		r = knob_parse(knob_from_name(key->name), value, &wish.value);
+	if (r >= 0)
+		*(KnobWish *)target = wish;
+	return r;
+}
+
+static void print_wish(FILE *f, const KnobWish *wish, KnobKind kind)
+{
+	char text[KNOB_TEXT_MAX];
+
+	if (wish->kind != KNOB_UNSET)
+		fputs(wish->kind == KNOB_KEEP ? "keep" : knob_format(text, kind, wish->value), f);
+}
+
+static void print_knob_msec(FILE *f, const void *target)
+{
+	print_wish(f, target, KNOB_MSEC);
+}
+
+static void print_knob_count(FILE *f, const void *target)
+{
+	print_wish(f, target, KNOB_COUNT);
+}
+
+static void print_knob_switch(FILE *f, const void *target)
+{
+	print_wish(f, target, KNOB_SWITCH);
+}
+
 static const KeyType type_bool = {
 	.parse = parse_key_bool, .print = print_bool, .expects = "yes or no",
 };
@@ -235,6 +275,16 @@ static const KeyType type_list = {
 	.print = print_list,
 	.expects = "a list of words, none with # first",
 	.list = true,
+};
+
+static const KeyType type_knob_msec = {
+	.parse = parse_key_knob, .print = print_knob_msec, .expects = "a time such as 50ms or 2s, or keep",
+};
+static const KeyType type_knob_count = {
+	.parse = parse_key_knob, .print = print_knob_count, .expects = "a whole number, or keep",
+};
+static const KeyType type_knob_switch = {
+	.parse = parse_key_knob, .print = print_knob_switch, .expects = "yes, no or keep",
 };
 
 /* --- The keys -------------------------------------------------------------------------------- */
@@ -271,6 +321,14 @@ const Key config_keys[] = {
 	CONFIG_KEY(BACKGROUND, "Share", percent, background_share, "50%"),
 	CONFIG_KEY(BACKGROUND, "Max", size, background_max, ""),
 	CONFIG_KEY(BACKGROUND, "Units", list, background_units, "*"),
+	CONFIG_KEY(KERNEL, "ThrottleHard", knob_msec, knobs[KNOB_THROTTLE_HARD], "50ms"),
+	CONFIG_KEY(KERNEL, "ThrottleSoft", knob_msec, knobs[KNOB_THROTTLE_SOFT], "2s"),
+	CONFIG_KEY(KERNEL, "ThrottleLevels", knob_count, knobs[KNOB_THROTTLE_LEVELS], "0"),
+	CONFIG_KEY(KERNEL, "ReclaimBackoff", knob_msec, knobs[KNOB_RECLAIM_BACKOFF], "20ms"),
+	CONFIG_KEY(KERNEL, "ContigWindow", knob_switch, knobs[KNOB_CONTIG_WINDOW], "yes"),
+	CONFIG_KEY(KERNEL, "EvictPriority", knob_switch, knobs[KNOB_EVICT_PRIORITY], "yes"),
+	CONFIG_KEY(KERNEL, "DisplaceLower", knob_switch, knobs[KNOB_DISPLACE_LOWER], "yes"),
+	CONFIG_KEY(KERNEL, "GfxoffDelay", knob_msec, knobs[KNOB_GFXOFF_DELAY], "keep"),
 	CONFIG_KEY(USER, "Allow", list, allow_users, ""),
 	CONFIG_KEY(USER, "Deny", list, deny_users, ""),
 	GAME_KEY("Name", string, name, ""),
@@ -278,6 +336,14 @@ const Key config_keys[] = {
 	GAME_KEY("Low", size, low, ""),
 	GAME_KEY("Protect", bool, protect, "yes"),
 	GAME_KEY("Easing", bool, easing, "yes"),
+	GAME_KEY("ThrottleHard", knob_msec, knobs[KNOB_THROTTLE_HARD], ""),
+	GAME_KEY("ThrottleSoft", knob_msec, knobs[KNOB_THROTTLE_SOFT], ""),
+	GAME_KEY("ThrottleLevels", knob_count, knobs[KNOB_THROTTLE_LEVELS], ""),
+	GAME_KEY("ReclaimBackoff", knob_msec, knobs[KNOB_RECLAIM_BACKOFF], ""),
+	GAME_KEY("ContigWindow", knob_switch, knobs[KNOB_CONTIG_WINDOW], ""),
+	GAME_KEY("EvictPriority", knob_switch, knobs[KNOB_EVICT_PRIORITY], ""),
+	GAME_KEY("DisplaceLower", knob_switch, knobs[KNOB_DISPLACE_LOWER], ""),
+	GAME_KEY("GfxoffDelay", knob_msec, knobs[KNOB_GFXOFF_DELAY], ""),
 	SERVICE_KEY("Low", size, low, ""),
 	SERVICE_KEY("Max", size, max, ""),
 	{ .name = NULL },

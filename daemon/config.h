@@ -10,10 +10,21 @@
 #include <sys/types.h>
 
 #include "fileio.h"
+#include "knob.h"
 #include "parse.h"
 
 typedef enum Ownership { OWNERSHIP_EXCLUSIVE, OWNERSHIP_SHARE, _OWNERSHIP_MAX } Ownership;
 const char *ownership_to_string(Ownership o);
+
+/* What a knob of the kernel is to be. */
+typedef struct KnobWish {
+	enum {
+		KNOB_UNSET, /* of a game: as [kernel] says */
+		KNOB_KEEP,  /* never touched */
+		KNOB_SET,
+	} kind;
+	uint32_t value;
+} KnobWish;
 
 /* [game ID]: what is different for one game while it is in front. */
 typedef struct GameConfig {
@@ -24,6 +35,7 @@ typedef struct GameConfig {
 	Size min, low;  /* SIZE_UNSET: as [policy] says */
 	bool protect;   /* Protect=no: never protect it */
 	bool easing;    /* Easing=no: it fights at once */
+	KnobWish knobs[_KNOB_MAX];
 } GameConfig;
 
 /* [service NAME]: a unit with a claim of its own (an AI job, a stream). */
@@ -58,6 +70,9 @@ typedef struct Config {
 	unsigned background_share; /* percent of what a game in the background uses */
 	Size background_max;     /* ceiling on siblings of the game in front; SIZE_UNSET = none */
 	char **background_units; /* which siblings: fnmatch patterns, "*" */
+
+	/* [kernel] */
+	KnobWish knobs[_KNOB_MAX];
 
 	/* [user] */
 	char **allow_users;      /* names or numbers; empty = all */

@@ -118,6 +118,21 @@ static void dump_plan(const Manager *m, FILE *f)
 	}
 }
 
+static void dump_knobs(const Manager *m, FILE *f)
+{
+	fputs("\nParameters of the kernel:\n", f);
+	for (Knob k = 0; k < _KNOB_MAX; k++) {
+		const KnobInfo *info = &knob_infos[k];
+		char text[KNOB_TEXT_MAX];
+		KnobOrigin origin;
+		uint32_t value;
+
+		if (manager_get_knob(m, k, &value, &origin) >= 0)
+			fprintf(f, "  %s.%s: %s, because of %s\n", info->module, info->parameter,
+				knob_format(text, info->kind, value), knob_origin_to_string(origin));
+	}
+}
+
 int dump_state(Manager *m, char **ret, size_t *ret_size)
 {
 	char *text = NULL;
@@ -139,6 +154,7 @@ int dump_state(Manager *m, char **ret, size_t *ret_size)
 		dump_plan(m, f);
 		fputs("\nWritten by vramd:\n", f);
 		apply_each(m->apply, dump_record, f);
+		dump_knobs(m, f);
 	}
 	fputs("\nConfiguration:\n", f);
 	config_print(m->config, f);

@@ -11,6 +11,7 @@
 
 #define JOURNAL_MAGIC "vramd-journal 1 "
 #define JOURNAL_FIELDS_MAX 8
+#define JOURNAL_KNOB "knob\t"
 
 static const char *const record_kinds[_RECORD_KIND_MAX] = {
 	[RECORD_VALUE] = "value",
@@ -163,6 +164,22 @@ void journal_remove(Journal *j, Record *record)
 	j->dirty = true;
 }
 
+void journal_set_knob(Journal *j, Knob knob, KnobRecord record)
+{
+	record.logged = false;
+	j->knobs[knob] = record;
+	j->dirty = true;
+}
+
+static bool journal_is_empty(const Journal *j)
+{
+	bool empty = j->n == 0;
+
+	for (Knob k = 0; k < _KNOB_MAX; k++)
+		empty = empty && !j->knobs[k].used;
+	return empty;
+}
+
 static void journal_clear(Journal *j)
 {
 	for (size_t i = 0; i < j->n; i++)
@@ -266,11 +283,41 @@ static int record_parse(char *line, Record **ret)
 	return 0;
 }
 
+static Knob knob_from_path(const char *path)
+{
+	Knob k = 0;
+
+	for (; k < _KNOB_MAX; k++) {
+		const char *rest = startswith(path, knob_infos[k].module);
+
+		if (rest && *rest == '/' && streq(rest + 1, knob_infos[k].parameter))
+			break;
+	}
+	return k;
+}
+
+static int parse_knob(Journal *j, char *fields)
+{
+	KnobRecord record = { .used = true };
+	char *field[JOURNAL_FIELDS_MAX];
+	size_t n = split_fields(fields, field);
+	Knob k = n == 5 ? knob_from_path(field[0]) : _KNOB_MAX;
+
+	if (k == _KNOB_MAX || parse_u64(field[1], &record.inode) < 0 || parse_u32(field[2], &record.old) < 0 ||
+			parse_u32(field[3], &record.ours) < 0 || parse_u32(field[4], &record.ours_before) < 0)
+		return -EINVAL;
+	journal_set_knob(j, k, record);
+	return 0;
+}
+
 static int parse_line(Journal *j, char *line)
 {
 	auto_record Record *record = NULL;
 	Record *earlier;
 	int r;
+
+	if (startswith(line, JOURNAL_KNOB))
+		return parse_knob(j, line + strlen(JOURNAL_KNOB));
 
 	r = record_parse(line, &record);
 	if (r < 0)
@@ -328,6 +375,12 @@ static void record_print(const Record *r, FILE *f)
 	fputc('\n', f);
 }
 
+static void knob_print(Knob k, const KnobRecord *r, FILE *f)
+{
+	fprintf(f, JOURNAL_KNOB "%s/%s\t%" PRIu64 "\t%" PRIu32 "\t%" PRIu32 "\t%" PRIu32 "\n", knob_infos[k].module,
+			knob_infos[k].parameter, r->inode, r->old, r->ours, r->ours_before);
+}
+
 /* All of it as a file, or the lines that the file lacks. */
 static int format_records(const Journal *j, bool only_new, char **ret, size_t *ret_size)
 {
@@ -344,6 +397,9 @@ static int format_records(const Journal *j, bool only_new, char **ret, size_t *r
 	for (size_t i = 0; i < j->n; i++)
 		if (!only_new || !j->records[i]->logged)
 			record_print(j->records[i], f);
+	for (Knob k = 0; k < _KNOB_MAX; k++)
+		if (j->knobs[k].used && (!only_new || !j->knobs[k].logged))
+			knob_print(k, &j->knobs[k], f);
 	failed = ferror(f);
 	if (fclose(f) != 0 || failed)
 		return -ENOMEM;
@@ -361,6 +417,8 @@ static void note_logged(Journal *j)
 {
 	for (size_t i = 0; i < j->n; i++)
 		j->records[i]->logged = true;
+	for (Knob k = 0; k < _KNOB_MAX; k++)
+		j->knobs[k].logged = true;
 }
 
 /* Leaves the old file as it is on an error. */
@@ -397,7 +455,7 @@ int journal_sync(Journal *j)
 	if (!j->dirty)
 		return 0;
 	if (j->dir_fd >= 0)
-		r = j->n == 0 ? journal_unlink(j) : journal_replace(j);
+		r = journal_is_empty(j) ? journal_unlink(j) : journal_replace(j);
 	if (r < 0)
 		return r;
 	note_logged(j);
@@ -498,7 +556,7 @@ static int journal_load(Journal *j, unsigned *ret_bad)
 	if (strlen(text) != size)
 		(*ret_bad)++;
 	/* A file of nothing but damage or another boot goes away with the next sync. */
-	j->dirty = *ret_bad > 0 || j->n == 0;
+	j->dirty = *ret_bad > 0 || journal_is_empty(j);
 	return 0;
 }
 

@@ -11,12 +11,14 @@
  *   value  <path> <inode> <region> <dmem.min|dmem.low|dmem.max> <old> <ours> <ours before>
  *   owner  <path> <inode> <uid> <gid> <octal mode>
  *   dmem   <path> <inode>              (+dmem in its cgroup.subtree_control is ours)
+ *   knob   <module>/<parameter> <inode> <old> <ours> <ours before>
  * Numbers are decimal but for the mode; "max" is 18446744073709551615. A later line replaces an earlier one of
  * the same value. The last line, too, ends with a newline: one that does not was cut off, and what it would have
  * told of has not been written. No fsync(2): the file need not outlive the boot. */
 #pragma once
 
 #include "cgroup.h"
+#include "knob.h"
 
 #define JOURNAL_FILE "journal"
 #define JOURNAL_TEXT_MAX (4 * MIB)
@@ -43,11 +45,21 @@ typedef struct Record {
 	FileOwner owner;
 } Record;
 
+/* A parameter of the kernel's that we set. */
+typedef struct KnobRecord {
+	bool used;
+	uint64_t inode;       /* of its file: another one when the module was loaded anew */
+	uint32_t old, ours, ours_before; /* as in Record */
+	bool yielded;         /* not on file: a stranger wrote another value since, which stays */
+	bool logged;          /* not on file: a line of the file says all of this */
+} KnobRecord;
+
 typedef struct Journal {
 	int dir_fd;        /* the runtime directory; -EBADF: kept in memory only (dry run) */
 	char boot_id[40];
 	Record **records;  /* by path (so parents come first), kind, region, limit */
 	size_t n, n_alloc;
+	KnobRecord knobs[_KNOB_MAX];
 	bool dirty;        /* memory and file differ */
 	int file_fd;       /* the file, at its end; -EBADF: there is none, or it is not to be appended to */
 	size_t file_size;  /* bytes of the file */
@@ -74,6 +86,8 @@ int journal_add(Journal *j, RecordKind kind, const char *path, const char *regio
 /* What is on file of the record was changed. */
 void journal_touch(Journal *j, Record *record);
 void journal_remove(Journal *j, Record *record);
+/* Takes a knob's record; one that is not used takes it out. */
+void journal_set_knob(Journal *j, Knob knob, KnobRecord record);
 /* Where the records of a path begin, or would. */
 size_t journal_first(const Journal *j, const char *path);
 

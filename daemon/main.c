@@ -243,7 +243,7 @@ static int run(Manager *m)
 	q = manager_stop(m);
 	if (q < 0)
 		log_error_errno(q, "Cannot put everything back: %m");
-	return r < 0 ? r : q;
+	return r < 0 ? r : q < 0 ? q : r;
 }
 
 int main(int argc, char **argv)
@@ -267,6 +267,7 @@ int main(int argc, char **argv)
 		log_error_errno(r, "Cannot start: %m");
 		return EXIT_FAILURE;
 	}
+	/* What the loop was ended with is the exit status. */
 	r = o.restore ? restore(m) : run(m);
-	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return r < 0 ? EXIT_FAILURE : r;
 }

@@ -490,6 +490,7 @@ int manager_update(Manager *m, const char *reason)
 	tell_focus(m, front, report, source, reason);
 	tell_games(m, &before, reason);
 	tell_state(m, front);
+	manager_settle_knobs(m, front);
 	manager_settle_easing(m, reason);
 	plan_done(&before);
 	return 0;

@@ -220,7 +220,30 @@ static void on_lost(const char *path, void *userdata)
 	manager_queue_user_update(userdata, unit_path_uid(path), "values were lost");
 }
 
-static const ApplyHooks apply_hooks = { on_written, on_contested, on_lost };
+static void on_knob_written(Knob knob, uint32_t old, uint32_t value, void *userdata)
+{
+	const KnobInfo *info = &knob_infos[knob];
+	const Manager *m = userdata;
+
+	(void)log_full(m->dry_run ? LOG_INFO : LOG_DEBUG, 0, "%s: %s.%s %" PRIu32 " -> %" PRIu32,
+		       m->dry_run ? "would write" : "wrote", info->module, info->parameter, old, value);
+}
+
+static void on_knob_yielded(Knob knob, uint32_t ours, uint32_t theirs, void *userdata _unused_)
+{
+	const KnobInfo *info = &knob_infos[knob];
+
+	log_notice("Another program set %s.%s to %" PRIu32 ", where vramd had %" PRIu32 ": it stays so",
+		   info->module, info->parameter, theirs, ours);
+}
+
+static const ApplyHooks apply_hooks = {
+	.written = on_written,
+	.contested = on_contested,
+	.lost = on_lost,
+	.knob_written = on_knob_written,
+	.knob_yielded = on_knob_yielded,
+};
 
 static void on_regions(void *userdata)
 {
@@ -230,8 +253,9 @@ static void on_regions(void *userdata)
 	r = refresh_regions(m);
 	if (r < 0)
 		log_warning_errno(r, "Cannot read the regions, ignoring: %m");
-	/* A region that is back has lost every value. */
+	/* A region that is back has lost every value, and a module that is back as well. */
 	apply_distrust(m->apply);
+	manager_doubt_knobs(m);
 	manager_queue_update(m, "a graphics device came or went");
 }
 
@@ -535,6 +559,7 @@ int manager_reload(Manager *m, config_warn_cb warn, void *userdata)
 		return r;
 	use_config(m, fresh);
 	manager_forget_names(m);
+	manager_doubt_knobs(m);
 	if (m->unit_monitor) {
 		r = manager_watch_units(m);
 		if (r < 0)

@@ -132,6 +132,42 @@ void manager_settle_easing(Manager *m, const char *reason);
 /* Other regions: what was seen before says nothing any more. */
 void manager_forget_easing(Manager *m);
 
+/* --- The kernel's knobs (tuning.c) --------------------------------------------------------------- */
+
+/* Whose value a knob has. */
+typedef enum KnobOrigin {
+	KNOB_ORIGIN_KERNEL,        /* nobody's here: vramd leaves it alone */
+	KNOB_ORIGIN_CONFIGURATION, /* [kernel] */
+	KNOB_ORIGIN_GAME,          /* [game ID] of the one in front */
+	KNOB_ORIGIN_HAND,
+	KNOB_ORIGIN_STRANGER,      /* another program's, which wrote it after vramd */
+	_KNOB_ORIGIN_MAX,
+} KnobOrigin;
+const char *knob_origin_to_string(KnobOrigin o);
+
+typedef struct Tuning {
+	KnobWish by_hand[_KNOB_MAX];
+	KnobWish wishes[_KNOB_MAX]; /* that were applied last */
+	KnobOrigin origins[_KNOB_MAX]; /* of these */
+	int results[_KNOB_MAX];
+	bool settled;               /* nothing has happened since */
+	bool started;
+	uint64_t first_inodes[_KNOB_MAX]; /* when vramd started; 0: there was none */
+	bool stale_sandbox;
+} Tuning;
+
+/* Part of each update: makes the knobs what they are to be, with this game in front (of two seats, that of the bus). */
+void manager_settle_knobs(Manager *m, const Game *front);
+/* A module may have come or gone: the next update reads all of them again. */
+void manager_doubt_knobs(Manager *m);
+/* -ENOENT: this kernel has none; -ERANGE; -ENODEV: it needs another one, which is off; -EOPNOTSUPP. */
+int manager_check_knob(const Manager *m, Knob knob, uint32_t value);
+/* Until reset, or until vramd ends. The same errors, and those of write(2). */
+int manager_set_knob(Manager *m, Knob knob, uint32_t value);
+/* Forgets what was set by hand, and what strangers wrote. */
+int manager_reset_knobs(Manager *m);
+int manager_get_knob(const Manager *m, Knob knob, uint32_t *ret, KnobOrigin *ret_origin);
+
 /* --- The bus (bus-*.c set these up; layer 5 calls down only) ----------------------------------- */
 
 /* A connection that reported or asked for something: who it is, and what it may. */
@@ -160,6 +196,7 @@ typedef struct ManagerHooks {
 	void (*regions_changed)(Manager *m, const Regions *before);
 	void (*limits_changed)(Manager *m, const Game *g);
 	void (*state_changed)(Manager *m);
+	void (*knobs_changed)(Manager *m);
 	/* A bus connection was made, at the start or again: register everything on it. */
 	int (*connected)(Manager *m);
 	/* The bus name is ours. */
@@ -206,6 +243,7 @@ struct Manager {
 	size_t n_clients, n_clients_alloc;
 	sd_event_source *reconnect_source;
 	Sampler sampler;
+	Tuning tuning;
 
 	/* what the bus shows; set by the update */
 	uint64_t front_game; /* id, 0 = nobody */

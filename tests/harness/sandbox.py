@@ -273,6 +273,25 @@ class Sandbox:
         self.processes.append(p)
         return p
 
+    def load(self, module, **parameters):
+        """A kernel module with these parameters; loaded anew, each is another file than before."""
+        modules = self.root / 'sys/module'
+        if str(modules) not in self.mounts:
+            modules.mkdir(parents=True)
+            self._mount(str(modules), '-t', 'tmpfs', 'tmpfs')
+        self.unload(module)
+        folder = modules / module / 'parameters'
+        folder.mkdir(parents=True)
+        for name, value in parameters.items():
+            (folder / name).write_text(f'{value}\n')
+
+    def unload(self, module):
+        shutil.rmtree(self.root / 'sys/module' / module, ignore_errors=True)
+
+    def parameter(self, module, name):
+        # As with the kernel, one write is one value: the rest is of an earlier one.
+        return (self.root / 'sys/module' / module / 'parameters' / name).read_text().splitlines()[0]
+
     def tree(self):
         """Canonical text of everything that vramd may change: values, owners, modes, subtree_control."""
         lines = []

@@ -35,7 +35,8 @@ DEFAULTS = {'dmem.min': 0, 'dmem.low': 0, 'dmem.max': None}
 
 def error_of(name):
     """'NoUnit' and 'InvalidArgs' as D-Bus spells them."""
-    ours = ('NoSuchProcess', 'NoUnit', 'NotPermitted', 'ControllerUnavailable', 'Busy', 'InvalidConfiguration')
+    ours = ('NoSuchProcess', 'NoUnit', 'NotPermitted', 'ControllerUnavailable', 'Busy', 'InvalidConfiguration',
+            'NoSuchKnob', 'NeedsKnob', 'OutOfRange')
     return (BUS_NAME + '.' if name in ours else 'org.freedesktop.DBus.Error.') + name
 
 

@@ -44,7 +44,7 @@ class Introspection(Case):
         listed = wait_for(lambda: self.manager().ListGames(), 'game')
         committed = ET.parse(SOURCE / 'dbus/io.github.vramd1.xml').getroot().findall('interface')
         region = next(p for p in self.objects() if '/region/' in p)
-        for interface, path in zip(committed, (BUS_PATH, listed[0][0], region), strict=True):
+        for interface, path in zip(committed, (BUS_PATH, BUS_PATH, listed[0][0], region), strict=True):
             name = interface.get('name')
             with self.subTest(name):
                 self.assertEqual(describe(self.live(path)[name]), describe(interface))

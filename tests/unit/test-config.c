@@ -94,6 +94,12 @@ static void assert_size(Size size, int kind, uint64_t value)
 	assert_int_equal(size.value, value);
 }
 
+static void assert_knob(const KnobWish *knobs, Knob knob, int kind, uint32_t value)
+{
+	assert_int_equal(knobs[knob].kind, kind);
+	assert_int_equal(knobs[knob].value, value);
+}
+
 /* --- Values ---------------------------------------------------------------------------------- */
 
 static void test_defaults(void **state)
@@ -119,6 +125,14 @@ static void test_defaults(void **state)
 	assert_int_equal(c->background_share, 50);
 	assert_size(c->background_max, SIZE_UNSET, 0);
 	assert_list(c->background_units, "*");
+	assert_knob(c->knobs, KNOB_THROTTLE_HARD, KNOB_SET, 50);
+	assert_knob(c->knobs, KNOB_THROTTLE_SOFT, KNOB_SET, 2000);
+	assert_knob(c->knobs, KNOB_THROTTLE_LEVELS, KNOB_SET, 0);
+	assert_knob(c->knobs, KNOB_RECLAIM_BACKOFF, KNOB_SET, 20);
+	assert_knob(c->knobs, KNOB_CONTIG_WINDOW, KNOB_SET, 1);
+	assert_knob(c->knobs, KNOB_EVICT_PRIORITY, KNOB_SET, 1);
+	assert_knob(c->knobs, KNOB_DISPLACE_LOWER, KNOB_SET, 1);
+	assert_knob(c->knobs, KNOB_GFXOFF_DELAY, KNOB_KEEP, 0);
 	assert_list(c->allow_users, "");
 	assert_list(c->deny_users, "");
 	assert_list(c->allow_games, "");
@@ -137,8 +151,12 @@ static void test_every_key(void **state)
 		"[compositor]\nFloor=100M\nUnits=a.service\tb@*.service\n"
 		"[menu]\nShare=1048576\nUnits=\n"
 		"[background]\nShare=25%\nMax=2G\nUnits=x.scope\n"
+		"[kernel]\nThrottleHard=0\nThrottleSoft=1min\nThrottleLevels=3\nReclaimBackoff=5ms\n"
+		"ContigWindow=no\nEvictPriority=keep\nDisplaceLower=off\nGfxoffDelay=200ms\n"
 		"[user]\nAllow=1000 alice\nDeny=0\n"
 		"[game 1091500]\nName=A Game\nMin=1G\nLow=max\nProtect=no\nEasing=no\n"
+		"ThrottleHard=1s\nThrottleSoft=0\nThrottleLevels=8\nReclaimBackoff=keep\nContigWindow=yes\n"
+		"EvictPriority=yes\nDisplaceLower=yes\nGfxoffDelay=0\n"
 		"[game exe=Some Game.exe]\nLow=4G\n"
 		"[game unit=app-lutris-*.scope]\nMin=1K\n"
 		"[service ollama]\nLow=6G\nMax=2G\n"
@@ -168,6 +186,14 @@ static void test_every_key(void **state)
 	assert_int_equal(c->background_share, 25);
 	assert_size(c->background_max, SIZE_BYTES, 2 * GIB);
 	assert_list(c->background_units, "x.scope");
+	assert_knob(c->knobs, KNOB_THROTTLE_HARD, KNOB_SET, 0);
+	assert_knob(c->knobs, KNOB_THROTTLE_SOFT, KNOB_SET, 60000);
+	assert_knob(c->knobs, KNOB_THROTTLE_LEVELS, KNOB_SET, 3);
+	assert_knob(c->knobs, KNOB_RECLAIM_BACKOFF, KNOB_SET, 5);
+	assert_knob(c->knobs, KNOB_CONTIG_WINDOW, KNOB_SET, 0);
+	assert_knob(c->knobs, KNOB_EVICT_PRIORITY, KNOB_KEEP, 0);
+	assert_knob(c->knobs, KNOB_DISPLACE_LOWER, KNOB_SET, 0);
+	assert_knob(c->knobs, KNOB_GFXOFF_DELAY, KNOB_SET, 200);
 	assert_list(c->allow_users, "1000 alice");
 	assert_list(c->deny_users, "0");
 
@@ -179,6 +205,15 @@ static void test_every_key(void **state)
 	assert_size(c->games[0].low, SIZE_BYTES, UINT64_MAX);
 	assert_false(c->games[0].protect);
 	assert_false(c->games[0].easing);
+	assert_knob(c->games[0].knobs, KNOB_THROTTLE_HARD, KNOB_SET, 1000);
+	assert_knob(c->games[0].knobs, KNOB_THROTTLE_SOFT, KNOB_SET, 0);
+	assert_knob(c->games[0].knobs, KNOB_THROTTLE_LEVELS, KNOB_SET, 8);
+	assert_knob(c->games[0].knobs, KNOB_RECLAIM_BACKOFF, KNOB_KEEP, 0);
+	assert_knob(c->games[0].knobs, KNOB_CONTIG_WINDOW, KNOB_SET, 1);
+	assert_knob(c->games[0].knobs, KNOB_EVICT_PRIORITY, KNOB_SET, 1);
+	assert_knob(c->games[0].knobs, KNOB_DISPLACE_LOWER, KNOB_SET, 1);
+	assert_knob(c->games[0].knobs, KNOB_GFXOFF_DELAY, KNOB_SET, 0);
+	assert_knob(c->games[1].knobs, KNOB_THROTTLE_HARD, KNOB_UNSET, 0);
 	assert_int_equal(c->games[1].by, GAME_BY_EXE);
 	assert_string_equal(c->games[1].pattern, "Some Game.exe");
 	assert_null(c->games[1].name);
@@ -312,6 +347,19 @@ static const struct {
 	  "f:2: 'Share=1G' in [background] is not a percentage from 0% to 100%\n" },
 	{ "[background]\nMax=lots\n",
 	  "f:2: 'Max=lots' in [background] is not a size such as 512M, 10% or max\n" },
+	{ "[kernel]\nThrottleHard=50\n", "f:2: 'ThrottleHard=50' in [kernel] is out of range\n" },
+	{ "[kernel]\nThrottleHard=never\n",
+	  "f:2: 'ThrottleHard=never' in [kernel] is not a time such as 50ms or 2s, or keep\n" },
+	{ "[kernel]\nReclaimBackoff=1500us\n",
+	  "f:2: 'ReclaimBackoff=1500us' in [kernel] is not a time such as 50ms or 2s, or keep\n" },
+	{ "[kernel]\nThrottleLevels=9\n", "f:2: 'ThrottleLevels=9' in [kernel] is out of range\n" },
+	{ "[kernel]\nThrottleLevels=-1\n",
+	  "f:2: 'ThrottleLevels=-1' in [kernel] is not a whole number, or keep\n" },
+	{ "[game 10]\nEvictPriority=2\n",
+	  "f:2: 'EvictPriority=2' in [game 10] is not yes, no or keep\n" },
+	{ "[game 10]\nGfxoffDelay=2min\n", "f:2: 'GfxoffDelay=2min' in [game 10] is out of range\n" },
+	{ "[policy]\nContigWindow=no\n",
+	  "f:2: unknown key 'ContigWindow=' in [policy]: there is one in [kernel]\n" },
 	{ "[game 10]\nProtect=never\n", "f:2: 'Protect=never' in [game 10] is not yes or no\n" },
 	{ "[service s]\nLow=99999999999G\n",
 	  "f:2: 'Low=99999999999G' in [service s] is out of range\n" },
@@ -803,8 +851,9 @@ static void test_print_round_trip(void **state)
 		"[policy]\nEnabled=no\nOwnership=share\nReserve=1025\nGameLow=3M\nGameMin="
 		"max\nDebounce=1us\n"
 		"Grace=1001ms\nDenyGames=a\n b\n[compositor]\nFloor=0\nUnits=\n[menu]\nShare=5T\n"
-		"[background]\nShare=0%\nMax=100%\n[user]\nAllow=x y z\n[game 5]\nName=x=y "
-		"[z]\nMin=1K\n"
+		"[background]\nShare=0%\nMax=100%\n[kernel]\nThrottleHard=keep\nThrottleSoft=1500ms\n"
+		"ThrottleLevels=8\nContigWindow=no\nGfxoffDelay=0\n[user]\nAllow=x y z\n[game 5]\nName=x=y "
+		"[z]\nMin=1K\nThrottleHard=0\nEvictPriority=keep\n"
 		"[game exe=A b]\nProtect=no\n[game unit=*]\nLow=1\n[service a.slice]\nMax=0\n",
 	};
 

@@ -62,6 +62,15 @@ static void test_parse(void **state _unused_)
 		{ HEAD "value\t/a\t1\ttwo words\tdmem.low\t0\t5\t4\n", 0, 1 },
 		{ HEAD "value\t/a\t1\t\tdmem.low\t0\t5\t4\n", 0, 1 },
 		{ HEAD "value\t/a\t1\t" REGION "\tdmem.low\t0\t99999999999999999999\t4\n", 0, 1 },
+		{ HEAD "knob\tttm/throttle_hard_ms\t9\t0\t50\t0\n", 0, 0 },
+		{ HEAD "knob\tttm/throttle_hard_ms\t9\t0\t50\n", 0, 1 },
+		{ HEAD "knob\tttm/throttle_hard_ms\t9\t0\t50\t0\t0\n", 0, 1 },
+		{ HEAD "knob\tttm/throttle_hard_m\t9\t0\t50\t0\n", 0, 1 },
+		{ HEAD "knob\tttm.throttle_hard_ms\t9\t0\t50\t0\n", 0, 1 },
+		{ HEAD "knob\t/../../etc/passwd\t9\t0\t50\t0\n", 0, 1 },
+		{ HEAD "knob\tttm/throttle_hard_ms\t9\t0\t4294967296\t0\n", 0, 1 },
+		{ HEAD "knob\tttm/throttle_hard_ms\t9\t0\t50\t0", 0, 1 },
+		{ HEAD "knob\n", 0, 1 },
 		{ HEAD "junk\ndmem\t/a\t1\njunk\ndmem\t/b\t1\ntail", 2, 3 },
 	};
 
@@ -104,6 +113,30 @@ static void test_round_trip(void **state _unused_)
 	assert_int_equal(size, strlen(text));
 	assert_string_equal(out, text);
 	journal_done(&j);
+}
+
+static void test_knobs(void **state _unused_)
+{
+	static const char text[] = HEAD "knob\tttm/throttle_hard_ms\t9\t0\t50\t0\n"
+					"knob\tamdgpu/gfxoff_delay_ms\t8\t100\t200\t150\n"
+					"knob\tttm/throttle_hard_ms\t10\t1\t60\t50\n";
+	_cleanup_(journal_done) Journal a = memory_journal();
+	auto_free char *printed = NULL;
+	unsigned bad;
+	size_t n;
+
+	assert_int_equal(journal_parse(&a, text, &bad), 0);
+	assert_int_equal(bad, 0);
+	assert_true(a.knobs[KNOB_THROTTLE_HARD].used);
+	assert_int_equal(a.knobs[KNOB_THROTTLE_HARD].inode, 10);
+	assert_int_equal(a.knobs[KNOB_THROTTLE_HARD].old, 1);
+	assert_int_equal(a.knobs[KNOB_THROTTLE_HARD].ours, 60);
+	assert_int_equal(a.knobs[KNOB_THROTTLE_HARD].ours_before, 50);
+	assert_false(a.knobs[KNOB_THROTTLE_SOFT].used);
+	assert_int_equal(a.knobs[KNOB_GFXOFF_DELAY].old, 100);
+	journal_set_knob(&a, KNOB_THROTTLE_HARD, (KnobRecord){ 0 });
+	assert_int_equal(journal_format(&a, &printed, &n), 0);
+	assert_string_equal(printed, HEAD "knob\tamdgpu/gfxoff_delay_ms\t8\t100\t200\t150\n");
 }
 
 static void test_table(void **state _unused_)
@@ -365,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_knobs),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_limit),
 		cmocka_unit_test(test_memory_only),

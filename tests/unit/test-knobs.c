@@ -4,10 +4,8 @@
 #include <stddef.h>
 
 #include <cmocka.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
-#include "knobs.h"
+#include "module.h"
 #include "remove-tree.h"
 
 typedef struct Machine {
@@ -34,26 +32,6 @@ static int teardown(void **state)
 	remove_tree(m->dir);
 	free(m);
 	return 0;
-}
-
-/* As the kernel does it: a module comes with a folder, and each file is another one than before. */
-static void put(const Machine *m, Knob knob, const char *text)
-{
-	static const char *const folders[] = { "sys", "module", NULL, "parameters" };
-	char path[256];
-	int n, fd;
-
-	n = snprintf(path, sizeof(path), "%s", m->dir);
-	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
-		n += snprintf(path + n, sizeof(path) - (size_t)n, "/%s",
-			      folders[i] ? folders[i] : knob_infos[knob].module);
-		assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
-	}
-	(void)snprintf(path + n, sizeof(path) - (size_t)n, "/%s", knob_infos[knob].parameter);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
-	assert_int_equal(close(fd), 0);
 }
 
 static void test_names(_unused_ void **state)
@@ -105,7 +83,7 @@ static void test_parse(_unused_ void **state)
 			continue;
 		}
 		assert_int_equal(value, cases[i].value);
-		knob_format(text, cases[i].knob, value);
+		knob_format(text, knob_infos[cases[i].knob].kind, value);
 		assert_int_equal(knob_parse(cases[i].knob, text, &again), 0);
 		assert_int_equal(again, value);
 	}
@@ -115,10 +93,12 @@ static void test_format(_unused_ void **state)
 {
 	char text[KNOB_TEXT_MAX];
 
-	assert_string_equal(knob_format(text, KNOB_THROTTLE_SOFT, 2000), "2000ms");
-	assert_string_equal(knob_format(text, KNOB_GFXOFF_DELAY, UINT32_MAX), "4294967295ms");
-	assert_string_equal(knob_format(text, KNOB_THROTTLE_LEVELS, 3), "3");
-	assert_string_equal(knob_format(text, KNOB_DISPLACE_LOWER, 0), "no");
+	assert_string_equal(knob_format(text, KNOB_MSEC, 0), "0ms");
+	assert_string_equal(knob_format(text, KNOB_MSEC, 2000), "2s");
+	assert_string_equal(knob_format(text, KNOB_MSEC, UINT32_MAX), "4294967295ms");
+	assert_string_equal(knob_format(text, KNOB_COUNT, 3), "3");
+	assert_string_equal(knob_format(text, KNOB_SWITCH, 0), "no");
+	assert_string_equal(knob_format(text, KNOB_SWITCH, 1), "yes");
 }
 
 static void test_read(void **state)
@@ -148,7 +128,7 @@ static void test_read(void **state)
 
 	assert_int_equal(knob_read(&m->roots, KNOB_THROTTLE_HARD, &value, &inode), -ENOENT);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		put(m, cases[i].knob, cases[i].text);
+		put_parameter(&m->roots, cases[i].knob, cases[i].text);
 		inode = 0;
 		assert_int_equal(knob_read(&m->roots, cases[i].knob, &value, &inode), cases[i].r);
 		if (cases[i].r == 0)
@@ -163,7 +143,7 @@ static void test_write(void **state)
 	uint32_t value;
 
 	assert_int_equal(knob_write(&m->roots, KNOB_THROTTLE_SOFT, 1), -ENOENT);
-	put(m, KNOB_THROTTLE_SOFT, "0\n");
+	put_parameter(&m->roots, KNOB_THROTTLE_SOFT, "0\n");
 	assert_int_equal(knob_write(&m->roots, KNOB_THROTTLE_SOFT, 2000), 0);
 	assert_int_equal(knob_read(&m->roots, KNOB_THROTTLE_SOFT, &value, NULL), 0);
 	assert_int_equal(value, 2000);
@@ -174,12 +154,12 @@ static void test_throttle_active(void **state)
 	const Machine *m = *state;
 
 	assert_false(knobs_throttle_active(&m->roots));
-	put(m, KNOB_THROTTLE_HARD, "0\n");
+	put_parameter(&m->roots, KNOB_THROTTLE_HARD, "0\n");
 	assert_false(knobs_throttle_active(&m->roots));
-	put(m, KNOB_THROTTLE_HARD, "50\n");
+	put_parameter(&m->roots, KNOB_THROTTLE_HARD, "50\n");
 	assert_true(knobs_throttle_active(&m->roots));
-	put(m, KNOB_THROTTLE_HARD, "0\n");
-	put(m, KNOB_THROTTLE_SOFT, "2000\n");
+	put_parameter(&m->roots, KNOB_THROTTLE_HARD, "0\n");
+	put_parameter(&m->roots, KNOB_THROTTLE_SOFT, "2000\n");
 	assert_true(knobs_throttle_active(&m->roots));
 }
 
