@@ -81,6 +81,30 @@ static int read_string(sd_bus_message *m, char type, char **target)
 	return 0;
 }
 
+/* Keys and values by turns. */
+static int read_pairs(sd_bus_message *m, char ***ret)
+{
+	auto_strv char **list = NULL;
+	size_t n = 0, n_alloc = 0;
+	const char *pair[2];
+	int r;
+
+	r = sd_bus_message_enter_container(m, 'a', "{ss}");
+	while (r >= 0 && (r = sd_bus_message_read(m, "{ss}", &pair[0], &pair[1])) > 0)
+		for (size_t i = 0; i < ARRAY_SIZE(pair); i++) {
+			if (!GROW(list, n_alloc, n + 1))
+				return -ENOMEM;
+			list[n + 1] = NULL;
+			list[n] = strdup(pair[i]);
+			if (!list[n++])
+				return -ENOMEM;
+		}
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(list);
+	return sd_bus_message_exit_container(m);
+}
+
 /* One value whose signature is known to fit the field. */
 static int read_value(sd_bus_message *m, const char *type, void *target)
 {
@@ -91,6 +115,10 @@ static int read_value(sd_bus_message *m, const char *type, void *target)
 	if (streq(type, "as")) {
 		*(char ***)target = strv_free(*(char ***)target);
 		return sd_bus_message_read_strv(m, target);
+	}
+	if (streq(type, "a{ss}")) {
+		*(char ***)target = strv_free(*(char ***)target);
+		return read_pairs(m, target);
 	}
 	if (streq(type, "a{st}")) {
 		amounts_done(target);
@@ -275,13 +303,70 @@ bool manager_has(const Manager *m, const char *ability)
 	return false;
 }
 
+void kernel_done(Kernel *k)
+{
+	strv_free(k->available);
+	strv_free(k->origins);
+	*k = (Kernel){};
+}
+
+bool kernel_has(const Kernel *kernel, Knob knob)
+{
+	for (char **name = kernel->available; name && *name; name++)
+		if (streq(*name, knob_infos[knob].name))
+			return true;
+	return false;
+}
+
+uint32_t kernel_value(const Kernel *kernel, Knob knob)
+{
+	return knob_infos[knob].kind == KNOB_SWITCH ? kernel->switches[knob] : kernel->numbers[knob];
+}
+
+const char *kernel_origin(const Kernel *kernel, Knob knob)
+{
+	for (char **pair = kernel->origins; pair && *pair; pair += 2)
+		if (streq(pair[0], knob_infos[knob].name))
+			return pair[1];
+	return "";
+}
+
+static int get_all(sd_bus *bus, const char *path, const char *interface, sd_bus_error *error, sd_bus_message **ret)
+{
+	return sd_bus_call_method(bus, VRAMD_BUS_NAME, path, "org.freedesktop.DBus.Properties", "GetAll", error, ret,
+				  "s", interface);
+}
+
+int client_load_kernel(sd_bus *bus, Kernel *ret, sd_bus_error *error)
+{
+	auto_message sd_bus_message *reply = NULL;
+	auto_kernel Kernel kernel = {};
+	Field fields[_KNOB_MAX + 3] = {
+		[_KNOB_MAX] = FIELD(Kernel, available, "Available", "as"),
+		[_KNOB_MAX + 1] = FIELD(Kernel, origins, "Origins", "a{ss}"),
+	};
+	int r;
+
+	for (Knob k = 0; k < _KNOB_MAX; k++)
+		fields[k] = knob_infos[k].kind == KNOB_SWITCH ?
+				    (Field)FIELD(Kernel, switches[k], knob_infos[k].name, "b") :
+				    (Field)FIELD(Kernel, numbers[k], knob_infos[k].name, "u");
+	r = get_all(bus, VRAMD_PATH, VRAMD_IFACE_KERNEL, error, &reply);
+	if (r >= 0)
+		r = read_dictionary(reply, fields, &kernel);
+	if (r < 0)
+		return r;
+	*ret = kernel;
+	kernel = (Kernel){};
+	return 0;
+}
+
 static int load_manager(sd_bus *bus, Manager *m, sd_bus_error *error)
 {
 	auto_message sd_bus_message *reply = NULL;
 	int r;
 
-	r = sd_bus_call_method(bus, VRAMD_BUS_NAME, VRAMD_PATH, "org.freedesktop.DBus.Properties",
-			       "GetAll", error, &reply, "s", VRAMD_IFACE_MANAGER);
+	r = get_all(bus, VRAMD_PATH, VRAMD_IFACE_MANAGER, error, &reply);
 	return r < 0 ? r : read_dictionary(reply, manager_fields, m);
 }
 
@@ -471,8 +556,7 @@ char *client_game_label(sd_bus *bus, const char *object)
 	char *label = NULL;
 	int r;
 
-	r = sd_bus_call_method(bus, VRAMD_BUS_NAME, object, "org.freedesktop.DBus.Properties",
-			       "GetAll", NULL, &reply, "s", VRAMD_IFACE_GAME);
+	r = get_all(bus, object, VRAMD_IFACE_GAME, NULL, &reply);
 	if (r >= 0 && read_dictionary(reply, game_fields, &g) >= 0 &&
 	    (*strempty(g.name) || *strempty(g.unit)))
 		label = game_label(&g);

@@ -8,6 +8,7 @@
 #include <systemd/sd-event.h>
 
 #include "bus-names.h"
+#include "knob.h"
 #include "util.h"
 
 /* vramctl's exit statuses; vramctl(1) documents them. */
@@ -73,10 +74,25 @@ void snapshot_done(Snapshot *s);
 const Game *snapshot_foreground(const Snapshot *s); /* NULL if nobody is in front */
 bool manager_has(const Manager *m, const char *ability);
 
+/* The kernel's parameters, as vramd sees them. */
+typedef struct Kernel {
+	char **available;
+	char **origins; /* names and whose values they have, by turns */
+	uint32_t numbers[_KNOB_MAX];
+	bool switches[_KNOB_MAX];
+} Kernel;
+
+void kernel_done(Kernel *k);
+#define auto_kernel _cleanup_(kernel_done)
+bool kernel_has(const Kernel *kernel, Knob knob);
+uint32_t kernel_value(const Kernel *kernel, Knob knob); /* 0 if it is not there */
+const char *kernel_origin(const Kernel *kernel, Knob knob); /* "" if it is not there */
+
 /* The system bus (DBUS_SYSTEM_BUS_ADDRESS is honoured). Complains itself. */
 int client_open(sd_bus **ret);
 /* Everything that the daemon tells, in four calls. */
 int client_load(sd_bus *bus, Snapshot *ret, sd_bus_error *error);
+int client_load_kernel(sd_bus *bus, Kernel *ret, sd_bus_error *error);
 /* 1 if the daemon is on the bus, 0 if not; never starts it. */
 int client_running(sd_bus *bus);
 

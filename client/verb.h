@@ -39,4 +39,4 @@ typedef struct Verb {
 } Verb;
 
 extern const Verb verb_status, verb_games, verb_top, verb_watch, verb_run, verb_hold, verb_focus,
-	verb_reload, verb_doctor, verb_dump;
+	verb_tune, verb_reload, verb_doctor, verb_dump;

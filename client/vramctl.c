@@ -8,8 +8,8 @@
 #include "verb.h"
 
 static const Verb *const verbs[] = {
-	&verb_status, &verb_games, &verb_top,    &verb_watch,  &verb_run,
-	&verb_hold,   &verb_focus, &verb_reload, &verb_doctor, &verb_dump,
+	&verb_status, &verb_games, &verb_top,    &verb_watch,  &verb_run,  &verb_hold,
+	&verb_focus,  &verb_tune,  &verb_reload, &verb_doctor, &verb_dump,
 };
 
 static struct {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fish completion for vramctl(1)
 
-set -l verbs status games top watch run hold focus reload doctor dump
+set -l verbs status games top watch run hold focus tune reload doctor dump
 set -l none "not __fish_seen_subcommand_from $verbs"
 set -l reads "not __fish_seen_subcommand_from run hold focus reload dump"
 
@@ -13,6 +13,7 @@ complete -c vramctl -n $none -a watch -d 'Decisions as they come'
 complete -c vramctl -n $none -a run -d 'Start a game in its own scope, and protect it'
 complete -c vramctl -n $none -a hold -d "Protect a process's unit until Ctrl-C"
 complete -c vramctl -n $none -a focus -d 'Say which game is in front'
+complete -c vramctl -n $none -a tune -d 'Show and set parameters of the kernel'
 complete -c vramctl -n $none -a reload -d 'Read the configuration again'
 complete -c vramctl -n $none -a doctor -d 'What stands in the way, and what to do'
 complete -c vramctl -n $none -a dump -d "vramd's state as text"
@@ -41,5 +42,8 @@ complete -c vramctl -n '__fish_seen_subcommand_from focus' -x -l compositor -a '
 complete -c vramctl -n '__fish_seen_subcommand_from focus' -l persist -d 'Return at once'
 complete -c vramctl -n '__fish_seen_subcommand_from focus' -l clear -d 'Take back what was reported'
 complete -c vramctl -n '__fish_seen_subcommand_from hold focus' -x -a '(__fish_complete_pids)'
+
+complete -c vramctl -n '__fish_seen_subcommand_from tune' -l reset -d 'What the configuration says counts again'
+complete -c vramctl -n '__fish_seen_subcommand_from tune' -x -a 'ThrottleHard= ThrottleSoft= ThrottleLevels= ReclaimBackoff= ContigWindow= EvictPriority= DisplaceLower= GfxoffDelay='
 
 complete -c vramctl -n '__fish_seen_subcommand_from doctor' -x -l root -a '(__fish_complete_directories)' -d 'Look at other proc and sys trees'

@@ -20,6 +20,7 @@ PATH = '/io/github/vramd1'
 MANAGER = 'io.github.vramd1.Manager'
 GAME = 'io.github.vramd1.Game'
 REGION = 'io.github.vramd1.Region'
+KERNEL = 'io.github.vramd1.Kernel'
 MOCK = 'io.github.vramd1.Mock'
 PROPERTIES = 'org.freedesktop.DBus.Properties'
 CARD0 = 'drm/0000:03:00.0/vram0'
@@ -61,6 +62,13 @@ REGIONS = {
         CapacityBytes=dbus.UInt64(512 * MIB), LinkBandwidth=dbus.UInt64(0), Integrated=True,
         Current=dbus.UInt64(40 * MIB), Protected=dbus.UInt64(0)),
 }
+KERNEL_PROPERTIES = properties(
+    Available=dbus.Array(['ThrottleHard', 'ThrottleSoft', 'ContigWindow', 'Future'], signature='s'),
+    Origins=dbus.Dictionary({'ThrottleHard': 'configuration', 'ThrottleSoft': 'hand', 'ContigWindow': 'stranger'},
+                            signature='ss'),
+    ThrottleHard=dbus.UInt32(50), ThrottleSoft=dbus.UInt32(2000), ThrottleLevels=dbus.UInt32(0),
+    ReclaimBackoff=dbus.UInt32(0), ContigWindow=True, EvictPriority=False, DisplaceLower=False,
+    GfxoffDelay=dbus.UInt32(0), Future=dbus.UInt32(7))
 MANAGER_PROPERTIES = properties(
     Version='0.1.0', State='protecting', Reason='"Cyberpunk 2077" is in front and holds most of its share.',
     ForegroundGame=dbus.ObjectPath(PATH + '/game/1'), Menu='closed', FocusSource='gamescope',
@@ -120,13 +128,23 @@ class Vramd(Base):
         self.games = [GameObject(bus, path) for path in GAMES]
         if 'MOCK_VRAMD' in os.environ:  # {"State": "unsupported", ...}
             for key, value in json.loads(os.environ['MOCK_VRAMD']).items():
-                MANAGER_PROPERTIES[key] = dbus.Array(value, signature='s') if key == 'Abilities' else value
+                target = KERNEL_PROPERTIES if key in KERNEL_PROPERTIES else MANAGER_PROPERTIES
+                target[key] = dbus.Array(value, signature='s') if isinstance(value, list) else \
+                    dbus.UInt32(value) if type(value) is int else value  # pylint: disable=unidiomatic-typecheck
 
     @dbus.service.method(PROPERTIES, in_signature='s', out_signature='a{sv}')
     def GetAll(self, interface):
-        assert interface == MANAGER
         self.called('GetAll')
-        return MANAGER_PROPERTIES
+        return {MANAGER: MANAGER_PROPERTIES, KERNEL: KERNEL_PROPERTIES}[interface]
+
+    @dbus.service.method(PROPERTIES, in_signature='ssv')
+    def Set(self, interface, name, value):
+        assert interface == KERNEL
+        self.called('Set', name=name, type=type(value).__name__, value=int(value))
+
+    @dbus.service.method(KERNEL)
+    def Reset(self):
+        self.called('Reset')
 
     @dbus.service.method('org.freedesktop.DBus.ObjectManager', out_signature='a{oa{sa{sv}}}')
     def GetManagedObjects(self):

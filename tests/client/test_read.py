@@ -91,6 +91,33 @@ class Read(BusTest):
             self.assertIn('games', json.loads(p.stdout.readline()))
         self.end_ctl(p)
 
+    def test_tune(self):
+        self.vramd()
+        out, err = self.run_ctl('tune')
+        self.assertEqual(err, '')
+        self.assert_clean(out)
+        rows = [line.split(maxsplit=3) for line in out.splitlines()]
+        self.assertEqual(rows[0], ['NAME', 'VALUE', 'PARAMETER', 'BECAUSE OF'])
+        self.assertEqual(rows[1:4], [
+            ['ThrottleHard', '50ms', 'ttm.throttle_hard_ms', 'the configuration'],
+            ['ThrottleSoft', '2s', 'ttm.throttle_soft_ms', 'set by hand'],
+            ['ThrottleLevels', '-', 'ttm.throttle_levels', 'this kernel has none']])
+        self.assertEqual(rows[5], ['ContigWindow', 'yes', 'ttm.contig_window',
+                                   'another program, after vramd'])
+        self.assertEqual(len(rows), 9)
+
+    def test_tune_json(self):
+        self.vramd()
+        knobs = {k.pop('name'): k for k in json.loads(self.run_ctl('tune', '--json')[0])}
+        self.assertEqual(knobs['ThrottleSoft'], {
+            'module': 'ttm', 'parameter': 'throttle_soft_ms', 'available': True, 'value': 2000, 'unit': 'ms',
+            'origin': 'hand'})
+        self.assertEqual(knobs['ContigWindow']['value'], True)
+        self.assertEqual(knobs['GfxoffDelay'], {
+            'module': 'amdgpu', 'parameter': 'gfxoff_delay_ms', 'available': False, 'value': None, 'unit': 'ms',
+            'origin': ''})
+        self.assertEqual(len(knobs), 8)
+
     def test_dump(self):
         self.vramd()
         self.assertEqual(self.run_ctl('dump')[0], 'state: protecting\nname: a\x1b[2Jb\n')

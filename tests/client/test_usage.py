@@ -8,7 +8,7 @@ import subprocess
 from support import BusTest, HERE, main
 
 COMPLETIONS = os.path.join(HERE, '..', '..', 'client', 'completions')
-VERBS = ['status', 'games', 'top', 'watch', 'run', 'hold', 'focus', 'reload', 'doctor', 'dump']
+VERBS = ['status', 'games', 'top', 'watch', 'run', 'hold', 'focus', 'tune', 'reload', 'doctor', 'dump']
 
 
 class Usage(BusTest):
@@ -37,7 +37,10 @@ class Usage(BusTest):
                  ['focus', '1', '--clear'], ['focus', '--menu', 'ajar', '1'],
                  ['focus', '--appid', '4294967296', '1'], ['top', '-n', 'x'],
                  ['top', '--delay', '1ms'], ['run'], ['run', '--bogus', 'true'], ['dump', '--json'],
-                 ['-x'], ['status', '-x']]
+                 ['-x'], ['status', '-x'], ['tune', 'ThrottleHard'], ['tune', 'Nonsense=1'],
+                 ['tune', 'throttlehard=50ms'], ['tune', 'ThrottleHard=50'], ['tune', 'ThrottleLevels=9'],
+                 ['tune', 'EvictPriority=2'], ['tune', 'ThrottleHard='], ['tune', '=1'],
+                 ['tune', 'ThrottleHard=1ms', 'ThrottleSoft=x'], ['tune', '--reset', 'ThrottleHard=1ms']]
         for args in wrong:
             out, err = self.run_ctl(*args, status=2)
             self.assertEqual(out, '', args)

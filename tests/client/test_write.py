@@ -99,6 +99,32 @@ class Write(BusTest):
         self.run_ctl('focus', '--clear')
         self.assertEqual(len(self.mock.log('Withdraw')), 1)
 
+    def test_tune(self):
+        self.assertEqual(self.run_ctl('tune', 'EvictPriority=no', 'ContigWindow=yes', 'ThrottleHard=80ms'), ('', ''))
+        # What others need comes first.
+        self.assertEqual(self.mock.log('Set'), [
+            {'name': 'ThrottleHard', 'type': 'UInt32', 'value': 80},
+            {'name': 'ContigWindow', 'type': 'Boolean', 'value': 1},
+            {'name': 'EvictPriority', 'type': 'Boolean', 'value': 0}])
+        self.assertEqual(self.run_ctl('tune', '--reset'), ('', ''))
+        self.assertEqual(len(self.mock.log('Reset')), 1)
+        self.assertIn('ThrottleLevels', self.run_ctl('tune', 'ThrottleLevels=2', '--json')[0])
+        self.assertEqual(self.mock.log('Set')[-1], {'name': 'ThrottleLevels', 'type': 'UInt32', 'value': 2})
+
+    def test_tune_sets_all_or_nothing_of_what_it_understands(self):
+        err = self.run_ctl('tune', 'ThrottleHard=80ms', 'ThrottleSoft=1day', status=2)[1]
+        self.assertEqual(err, 'vramctl: "ThrottleSoft=1day": not a time such as 50ms or 2s\n')
+        err = self.run_ctl('tune', 'ThrottleHard=80ms', 'ThrottleSoft=2min', status=2)[1]
+        self.assertEqual(err, 'vramctl: "ThrottleSoft=2min": at most 60s\n')
+        self.assertEqual(self.mock.log('Set'), [])
+
+    def test_tune_refused(self):
+        for name in ('NoSuchKnob', 'NeedsKnob', 'OutOfRange', 'NotPermitted'):
+            self.mock.call('Fail', 'Set', 'io.github.vramd1.' + name, "'ContigWindow' is not there")
+            self.assertEqual(self.run_ctl('tune', 'ContigWindow=yes', 'EvictPriority=yes', status=1)[1],
+                             "vramctl: 'ContigWindow' is not there\n")
+        self.assertEqual(len(self.mock.log('Set')), 4)
+
     def test_reload(self):
         self.assertEqual(self.run_ctl('reload'), ('', ''))
         self.mock.call('Fail', 'Reload', 'io.github.vramd1.InvalidConfiguration',
