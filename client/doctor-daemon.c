@@ -166,6 +166,7 @@ void doctor_check_daemon(Doctor *d)
 	if (!manager_has(&s->manager, "dmem"))
 		return; /* the kernel's findings say why; nothing else can be expected */
 	check_abilities(d, &s->manager);
+	doctor_check_series(d);
 	check_regions(d, s);
 	for (size_t i = 0; d->dmem && i < s->n_games; i++)
 		check_game(d, &s->games[i]);

@@ -120,6 +120,13 @@ static void report_group(Doctor *d, const char *group)
 
 	if (bytes < SERVICE_BYTES_MIN)
 		return;
+	if (doctor_protects_below_root(d)) {
+		doctor_add(d, LEVEL_NOTE, "service",
+			   "Nothing: games are protected from it, if the kernel has the first patch of the companion "
+			   "series, which cannot be seen.",
+			   "The system's \"%s\" holds %s of video memory.", group, format_bytes(buf, bytes));
+		return;
+	}
 	doctor_add(d, LEVEL_WARNING, "service",
 		   "Give it max= in a [service NAME] section of vramd.conf(5), or stop it while you "
 		   "play. The kernel cannot protect a user's game from it: their only common group is "

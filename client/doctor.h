@@ -24,6 +24,7 @@ typedef struct Doctor {
 	Finding *findings;
 	size_t n, n_alloc;
 	const Snapshot *snapshot; /* NULL: the daemon could not be asked */
+	const Kernel *kernel;     /* NULL as well then */
 	bool dmem;                /* the kernel has it; set by doctor_check_kernel() */
 } Doctor;
 
@@ -31,11 +32,16 @@ typedef struct Doctor {
 void doctor_add(Doctor *d, Level level, const char *check, const char *advice, const char *format, ...)
 	_printf_(5, 6);
 
+/* The first patch of the companion series only takes lines away, so nobody can see it: probably, if others are there. */
+bool doctor_protects_below_root(const Doctor *d);
+
 /* The kernel and its control groups, without the daemon's help. */
 void doctor_check_kernel(Doctor *d);
 /* System services that hold video memory. */
 void doctor_check_services(Doctor *d);
 /* Other programs that write the same values. */
 void doctor_check_rivals(Doctor *d);
+/* What the companion kernel series would give. */
+void doctor_check_series(Doctor *d);
 /* What the daemon says: state, abilities, regions, and whether its values still stand. */
 void doctor_check_daemon(Doctor *d);

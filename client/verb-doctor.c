@@ -109,7 +109,7 @@ static void print_json(const Doctor *d)
 
 /* --- The verb -------------------------------------------------------------------------------- */
 
-static void ask_daemon(Doctor *d, Snapshot *ret)
+static void ask_daemon(Doctor *d, Snapshot *ret, Kernel *ret_kernel)
 {
 	auto_bus_error sd_bus_error error = SD_BUS_ERROR_NULL;
 	auto_bus sd_bus *bus = NULL;
@@ -128,16 +128,21 @@ static void ask_daemon(Doctor *d, Snapshot *ret)
 	}
 	r = client_load(bus, ret, &error);
 	if (r >= 0)
+		r = client_load_kernel(bus, ret_kernel, &error);
+	if (r >= 0) {
 		d->snapshot = ret;
-	else
+		d->kernel = ret_kernel;
+	} else {
 		doctor_add(d, LEVEL_PROBLEM, "daemon", "Look at: journalctl -u vramd.service",
 			   "vramd does not answer as it should: %s",
 			   *strempty(error.message) ? error.message : strerror(-r));
+	}
 }
 
 static int run_doctor(Context *c, int argc _unused_, char **argv _unused_)
 {
 	auto_snapshot Snapshot s = {};
+	auto_kernel Kernel kernel = {};
 	Doctor d = {};
 	int status = STATUS_FAILURE;
 
@@ -147,7 +152,7 @@ static int run_doctor(Context *c, int argc _unused_, char **argv _unused_)
 		d.cgroup = NULL;
 	if (d.proc && d.cgroup) {
 		doctor_check_kernel(&d);
-		ask_daemon(&d, &s);
+		ask_daemon(&d, &s, &kernel);
 		if (d.snapshot)
 			doctor_check_daemon(&d);
 		doctor_check_services(&d);

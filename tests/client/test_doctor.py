@@ -9,6 +9,10 @@ MIB = 1 << 20
 CARD0 = 'drm/0000:03:00.0/vram0'
 CGROUP = ('sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/'
           'app-steam-app1091500-4242.scope')
+SERIES = {'Available': ['ThrottleHard', 'ThrottleSoft', 'ThrottleLevels', 'ReclaimBackoff', 'ContigWindow',
+                        'EvictPriority', 'DisplaceLower'],
+          'ThrottleSoft': 2000, 'ReclaimBackoff': 20, 'ContigWindow': True, 'EvictPriority': True, 'DisplaceLower': True}
+NAMES = ['throttle', 'reclaim-backoff', 'contig-window', 'evict-priority', 'displace-lower']
 ALL = ['dmem', 'dmem-peak', 'dmem-events', 'device-memory-properties']
 
 
@@ -19,6 +23,8 @@ class Doctor(BusTest):
         self.write('sys/fs/cgroup/cgroup.controllers', 'cpu memory dmem pids\n')
         self.write('sys/fs/cgroup/dmem.capacity', f'{CARD0} {8192 * MIB}\n')
         self.write('proc/cmdline', 'quiet\n')
+        self.write('proc/kallsyms', '0000000000000000 T drm_exec_init\t[drm_exec]\n'
+                   '0000000000000000 T drm_exec_backoff\t[drm_exec]\n0 t x\n\nnonsense\n')
         self.low = self.write(CGROUP + '/dmem.low', f'{CARD0} {7680 * MIB}\n')
         os.chmod(self.low, 0o644)
         self.write('sys/fs/cgroup/user.slice/x/dmem.low', f'{CARD0} {128 * MIB}\n')
@@ -49,7 +55,7 @@ class Doctor(BusTest):
         return {f['level'] for f in findings}
 
     def test_all_is_well(self):
-        self.vramd(Abilities=ALL)
+        self.vramd(Abilities=ALL, **SERIES)
         findings = self.doctor()
         self.assertEqual(self.levels(findings), {'ok', 'note'})
         self.assertEqual([f['text'] for f in findings if f['level'] == 'note'],
@@ -91,6 +97,33 @@ class Doctor(BusTest):
         self.vramd(Abilities=['dmem'])
         self.find(self.doctor(), 'ability', 'warning', 'way back only')
 
+    def test_series(self):
+        self.vramd(Abilities=ALL, **SERIES)
+        findings = self.doctor()
+        for name in NAMES:
+            self.find(findings, 'ability', 'ok', name + ':')
+        self.find(findings, 'ability', 'ok', 'root-protection is probably there')
+        self.find(findings, 'ability', 'ok', 'lock-backoff:')
+
+    def test_series_missing(self):
+        self.write('proc/kallsyms', '0000000000000000 T drm_exec_init\t[drm_exec]\n0 T drm_exec_backoff2\n')
+        self.vramd(Available=[])
+        findings = self.doctor()
+        for name in (*NAMES, 'lock-backoff', 'root-protection is probably'):
+            f = self.find(findings, 'ability', 'note', name + (' missing' if ' ' in name else ' is missing: '))
+            self.assertIn('vramd-kernel', f['advice'])
+        # What it costs, in figures.
+        self.find(findings, 'ability', 'note', '290 ms, and 39 ms')
+        os.unlink(os.path.join(self.root, 'proc/kallsyms'))
+        self.find(self.doctor(), 'ability', 'note', 'lock-backoff cannot be seen')
+
+    def test_series_switched_off(self):
+        self.vramd(**SERIES | {'ThrottleSoft': 0, 'ContigWindow': False})
+        findings = self.doctor()
+        self.find(findings, 'ability', 'note', 'throttle is there, and off: ')
+        self.find(findings, 'ability', 'note', 'contig-window is there, and off: ')
+        self.find(findings, 'ability', 'ok', 'reclaim-backoff:')
+
     def test_rivals(self):
         self.vramd()
         self.find(self.doctor(), 'rival', 'ok', 'No other program')
@@ -117,6 +150,12 @@ class Doctor(BusTest):
         f = self.find(findings, 'service', 'warning', 'system.slice/ollama.service" holds 900 MiB')
         self.assertIn('max=', f['advice'])
         self.assertEqual(len([f for f in findings if f['check'] == 'service']), 1)
+
+    def test_services_with_the_series(self):
+        self.vramd(Abilities=ALL, **SERIES)
+        self.write('sys/fs/cgroup/system.slice/ollama.service/dmem.current', f'{CARD0} {900 * MIB}\n')
+        f = self.find(self.doctor(), 'service', 'note', 'system.slice/ollama.service" holds 900 MiB')
+        self.assertIn('cannot be seen', f['advice'])
 
     def test_services_without_dmem_of_their_own(self):
         self.vramd()
