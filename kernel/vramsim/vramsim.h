@@ -46,13 +46,15 @@ struct vramsim_params {
  * struct vramsim_vram - the VRAM of one device
  * @man: what TTM sees
  * @mm: the free address space
- * @lock: protects @mm
+ * @lock: protects @mm, @allocated and the blocks of what is in it
+ * @allocated: all pieces that are in use
  * @mem: the memory behind it, or NULL
  */
 struct vramsim_vram {
 	struct ttm_resource_manager man;
 	struct gpu_buddy mm;
-	struct mutex lock;	/* protects @mm */
+	struct mutex lock;	/* protects @mm, @allocated and the blocks of what is in it */
+	struct list_head allocated;
 	void *mem;
 };
 
@@ -60,10 +62,12 @@ struct vramsim_vram {
  * struct vramsim_vram_res - a piece of VRAM
  * @base: what TTM sees
  * @blocks: where it is, by rising address
+ * @node: in &vramsim_vram.allocated
  */
 struct vramsim_vram_res {
 	struct ttm_resource base;
 	struct list_head blocks;
+	struct list_head node;
 };
 
 /**
@@ -117,7 +121,7 @@ struct vramsim_vm {
  * @vm_link: in &vramsim_vm.bos
  * @handles: handles of a private buffer, under the reservation
  * @flags: VRAMSIM_BO_*
- * @priority: as user space has set it
+ * @priority: as user space has set it, under the reservation
  * @mem_type: TTM_PL_* of the last move; readable without the reservation, unlike @tbo.resource
  * @evictions: how often it was thrown out of VRAM
  * @serial: the last attempt of a SUBMIT that counted it, under the reservation
@@ -145,6 +149,7 @@ struct vramsim_bo {
 extern const struct ttm_device_funcs vramsim_ttm_funcs;
 struct vramsim_bo *vramsim_bo_create(struct vramsim_device *vdev, struct vramsim_vm *vm, u64 size,
 				     u32 flags, u32 priority);
+void vramsim_bo_set_priority(struct vramsim_bo *bo, u32 priority);
 int vramsim_bo_validate(struct vramsim_bo *bo, struct ttm_operation_ctx *ctx);
 int vramsim_bo_pin(struct vramsim_bo *bo, struct ttm_operation_ctx *ctx);
 
@@ -176,7 +181,8 @@ int vramsim_ioctl_submit(struct drm_device *dev, void *data, struct drm_file *fi
 /* vramsim_vm.c */
 int vramsim_vm_open(struct drm_device *dev, struct drm_file *file);
 void vramsim_vm_close(struct drm_device *dev, struct drm_file *file);
-int vramsim_vm_show(struct vramsim_vm *vm, struct vramsim_bo *bo, struct ttm_operation_ctx *ctx);
+int vramsim_vm_show(struct vramsim_vm *vm, struct vramsim_bo *bo, bool back_off,
+		    struct ttm_operation_ctx *ctx);
 void vramsim_vm_hide(struct vramsim_vm *vm);
 int vramsim_vm_join(struct drm_gem_object *obj, struct drm_file *file);
 void vramsim_vm_leave(struct drm_gem_object *obj, struct drm_file *file);

@@ -12,6 +12,7 @@
 #include <drm/ttm/ttm_tt.h>
 
 #include "vramsim.h"
+#include "vramsim_compat.h"
 
 #define CREATE_TRACE_POINTS
 #include "vramsim_trace.h"
@@ -225,6 +226,8 @@ static int vramsim_bo_init(struct vramsim_bo *bo, struct vramsim_device *vdev,
 	/* On failure this drops the buffer. */
 	ret = ttm_bo_init_reserved(&vdev->ttm, &bo->tbo, ttm_bo_type_device, &placement, 0, &ctx,
 				   NULL, resv, vramsim_bo_destroy);
+	if (!ret)
+		vramsim_bo_set_priority(bo, bo->priority);
 	if (resv)
 		dma_resv_unlock(resv);
 	else if (!ret)
@@ -260,6 +263,20 @@ struct vramsim_bo *vramsim_bo_create(struct vramsim_device *vdev, struct vramsim
 	}
 	ret = vramsim_bo_init(bo, vdev, vm ? vm->root.resv : NULL);
 	return ret ? ERR_PTR(ret) : bo;
+}
+
+/**
+ * vramsim_bo_set_priority() - how much a buffer matters among those of its address space
+ * @bo: the buffer, reserved
+ * @priority: 0 to VRAMSIM_PRIORITY_MAX
+ */
+void vramsim_bo_set_priority(struct vramsim_bo *bo, u32 priority)
+{
+	bo->priority = priority;
+	/* What can only be in VRAM must not make way for others of the same submission. */
+	if (bo->flags & (VRAMSIM_BO_SCANOUT | VRAMSIM_BO_VRAM_ONLY))
+		priority = VRAMSIM_PRIORITY_MAX;
+	vramsim_set_evict_priority(&bo->tbo, priority);
 }
 
 static bool vramsim_bo_in_vram(const struct vramsim_bo *bo, u32 flags)

@@ -41,7 +41,7 @@ int vramsim_ioctl_flip(struct drm_device *dev, void *data, struct drm_file *file
 	struct drm_gem_object *obj = NULL;
 	int idx, ret;
 
-	if (args->flags)
+	if (args->flags & ~VRAMSIM_FLIP_BACKOFF)
 		return -EINVAL;
 	if (args->handle) {
 		obj = drm_gem_object_lookup(file, args->handle);
@@ -51,7 +51,8 @@ int vramsim_ioctl_flip(struct drm_device *dev, void *data, struct drm_file *file
 
 	if (drm_dev_enter(dev, &idx)) {
 		atomic64_inc(&vdev->submits);
-		ret = vramsim_vm_show(file->driver_priv, obj ? gem_to_vramsim(obj) : NULL, &ctx);
+		ret = vramsim_vm_show(file->driver_priv, obj ? gem_to_vramsim(obj) : NULL,
+				      args->flags & VRAMSIM_FLIP_BACKOFF, &ctx);
 		if (!ret)
 			args->moved = ctx.bytes_moved;
 		else if (ret != -ERESTARTSYS && ret != -EINTR)
@@ -69,15 +70,20 @@ int vramsim_ioctl_set_priority(struct drm_device *dev, void *data, struct drm_fi
 {
 	struct drm_vramsim_set_priority *args = data;
 	struct drm_gem_object *obj;
+	int ret;
 
 	if (args->priority > VRAMSIM_PRIORITY_MAX)
 		return -EINVAL;
 	obj = drm_gem_object_lookup(file, args->handle);
 	if (!obj)
 		return -ENOENT;
-	WRITE_ONCE(gem_to_vramsim(obj)->priority, args->priority);
+	ret = dma_resv_lock_interruptible(obj->resv, NULL);
+	if (!ret) {
+		vramsim_bo_set_priority(gem_to_vramsim(obj), args->priority);
+		dma_resv_unlock(obj->resv);
+	}
 	drm_gem_object_put(obj);
-	return 0;
+	return ret;
 }
 
 int vramsim_ioctl_mmap(struct drm_device *dev, void *data, struct drm_file *file)
@@ -117,7 +123,7 @@ static int vramsim_bo_info(struct vramsim_bo *bo, struct drm_vramsim_bo_info *ar
 		args->evictions = atomic64_read(&bo->evictions);
 		args->start = start;
 		args->blocks = blocks;
-		args->priority = READ_ONCE(bo->priority);
+		args->priority = bo->priority;
 		args->checksum = checksum;
 	}
 	dma_resv_unlock(bo->tbo.base.resv);

@@ -11,6 +11,7 @@
 #include <drm/drm_file.h>
 
 #include "vramsim.h"
+#include "vramsim_compat.h"
 
 /**
  * struct vramsim_submission - one SUBMIT under way
@@ -18,6 +19,7 @@
  * @args: what it asked for
  * @objs: the listed buffers, a reference to each
  * @ctx: collects the bytes moved
+ * @contended: whose lock TTM wanted when all have to be dropped, a reference to it
  * @serial: number of this attempt
  * @resident: bytes found in VRAM by this attempt
  * @spilled: bytes found elsewhere
@@ -27,19 +29,22 @@ struct vramsim_submission {
 	const struct drm_vramsim_submit *args;
 	struct drm_gem_object **objs;
 	struct ttm_operation_ctx ctx;
+	struct ttm_buffer_object *contended;
 	s64 serial;
 	u64 resident;
 	u64 spilled;
 };
 
-/* Counts each buffer once, though it may be listed more often. */
-static int vramsim_submit_bo(struct vramsim_submission *s, struct vramsim_bo *bo)
+static int vramsim_submit_validate(struct vramsim_submission *s, struct vramsim_bo *bo)
 {
-	int ret = vramsim_bo_validate(bo, &s->ctx);
+	return vramsim_bo_validate(bo, &s->ctx);
+}
 
-	if (ret || bo->serial == s->serial)
-		return ret;
-	/* What is locked here is not evicted for the buffers that follow. */
+/* Counts each buffer once, though it may be listed more often. */
+static int vramsim_submit_count(struct vramsim_submission *s, struct vramsim_bo *bo)
+{
+	if (bo->serial == s->serial)
+		return 0;
 	bo->serial = s->serial;
 	if (bo->mem_type == TTM_PL_VRAM)
 		s->resident += bo->tbo.base.size;
@@ -48,25 +53,22 @@ static int vramsim_submit_bo(struct vramsim_submission *s, struct vramsim_bo *bo
 	return 0;
 }
 
-static int vramsim_submit_validate(struct vramsim_submission *s)
+static int vramsim_submit_each(struct vramsim_submission *s,
+			       int (*act)(struct vramsim_submission *s, struct vramsim_bo *bo))
 {
-	struct vramsim_device *vdev = to_vramsim_device(s->vm->root.dev);
 	struct vramsim_bo *bo;
 	u32 i;
 	int ret;
 
-	s->serial = atomic64_inc_return(&vdev->serial);
-	s->resident = 0;
-	s->spilled = 0;
 	if (s->args->flags & VRAMSIM_SUBMIT_ALL_PRIVATE) {
 		list_for_each_entry(bo, &s->vm->bos, vm_link) {
-			ret = vramsim_submit_bo(s, bo);
+			ret = act(s, bo);
 			if (ret)
 				return ret;
 		}
 	}
 	for (i = 0; i < s->args->n; i++) {
-		ret = vramsim_submit_bo(s, gem_to_vramsim(s->objs[i]));
+		ret = act(s, gem_to_vramsim(s->objs[i]));
 		if (ret)
 			return ret;
 	}
@@ -86,6 +88,7 @@ static int vramsim_submit_hold(u32 us)
 /* -EDEADLK when all locks have to be dropped and taken again. */
 static int vramsim_submit_attempt(struct vramsim_submission *s, struct drm_exec *exec)
 {
+	struct vramsim_device *vdev = to_vramsim_device(s->vm->root.dev);
 	u32 i;
 	int ret;
 
@@ -102,7 +105,14 @@ static int vramsim_submit_attempt(struct vramsim_submission *s, struct drm_exec 
 	ret = vramsim_submit_hold(s->args->hold_us);
 	if (ret)
 		return ret;
-	return vramsim_submit_validate(s);
+	ret = vramsim_submit_each(s, vramsim_submit_validate);
+	if (ret)
+		return ret;
+	/* Only now: one that is validated may displace one that was before. */
+	s->serial = atomic64_inc_return(&vdev->serial);
+	s->resident = 0;
+	s->spilled = 0;
+	return vramsim_submit_each(s, vramsim_submit_count);
 }
 
 static void vramsim_submit_touch(struct vramsim_submission *s)
@@ -143,6 +153,8 @@ static int vramsim_submit(struct vramsim_submission *s, u32 *ret_retries, u64 *r
 		 * is not allowed any more once the loop has declared that all locks are taken.
 		 */
 		ret = vramsim_submit_attempt(s, &exec);
+		if (ret == -EDEADLK && s->contended)
+			ret = vramsim_back_off(&exec, &s->contended);
 		drm_exec_retry_on_contention(&exec);
 		if (ret)
 			break;
@@ -190,6 +202,9 @@ int vramsim_ioctl_submit(struct drm_device *dev, void *data, struct drm_file *fi
 	int idx, ret;
 	u32 i;
 
+	vramsim_may_displace(&s.ctx);
+	if (args->flags & VRAMSIM_SUBMIT_BACKOFF)
+		vramsim_may_back_off(&s.ctx, &s.contended);
 	if (args->flags & ~VRAMSIM_SUBMIT_FLAGS || args->n > VRAMSIM_SUBMIT_MAX ||
 	    args->hold_us > VRAMSIM_HOLD_US_MAX)
 		return -EINVAL;

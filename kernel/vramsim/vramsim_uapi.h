@@ -52,6 +52,9 @@ extern "C" {
 #define VRAMSIM_SUBMIT_FLAGS \
 	(VRAMSIM_SUBMIT_ALL_PRIVATE | VRAMSIM_SUBMIT_BACKOFF | VRAMSIM_SUBMIT_NO_BULK)
 
+/* FLIP: the same. */
+#define VRAMSIM_FLIP_BACKOFF		0x1
+
 /* The longest time that a SUBMIT may hold its locks on purpose. */
 #define VRAMSIM_HOLD_US_MAX	1000000
 
@@ -118,7 +121,7 @@ struct drm_vramsim_submit {
 /**
  * struct drm_vramsim_flip - show a buffer on the screen of this file
  * @handle: in: GEM handle, also of an imported buffer; 0 shows nothing
- * @flags: in: must be zero
+ * @flags: in: VRAMSIM_FLIP_BACKOFF or 0
  * @moved: out: bytes that were moved for this call, evictions of other buffers included
  *
  * The buffer is brought into VRAM in one piece and pinned there; the one shown before is unpinned.
@@ -137,7 +140,9 @@ struct drm_vramsim_flip {
  * @handle: in: GEM handle
  * @priority: in: 0 to VRAMSIM_PRIORITY_MAX
  *
- * Kept and reported by BO_INFO on every kernel; see VRAMSIM_FEATURE_PRIORITY for when it counts.
+ * Kept and reported by BO_INFO on every kernel. With VRAMSIM_FEATURE_PRIORITY, private buffers with
+ * a lower one are evicted first, and make room for others of a submission; those that can only be
+ * in VRAM count as if they had the highest one.
  */
 struct drm_vramsim_set_priority {
 	__u32 handle;

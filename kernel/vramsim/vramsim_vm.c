@@ -11,6 +11,7 @@
 #include <drm/drm_file.h>
 
 #include "vramsim.h"
+#include "vramsim_compat.h"
 
 static void vramsim_vm_free(struct drm_gem_object *root)
 {
@@ -94,14 +95,17 @@ void vramsim_vm_leave(struct drm_gem_object *obj, struct drm_file *file)
 }
 
 /* What was shown before stays pinned if this fails. */
-static int vramsim_vm_flip(struct vramsim_vm *vm, struct vramsim_bo *bo,
+static int vramsim_vm_flip(struct vramsim_vm *vm, struct vramsim_bo *bo, bool back_off,
 			   struct ttm_operation_ctx *ctx)
 {
 	struct vramsim_bo *both[] = { bo, vm->shown };
+	struct ttm_buffer_object *contended = NULL;
 	struct drm_exec exec;
 	unsigned int i;
 	int ret = 0;
 
+	if (back_off)
+		vramsim_may_back_off(ctx, &contended);
 	drm_exec_init(&exec, DRM_EXEC_INTERRUPTIBLE_WAIT | DRM_EXEC_IGNORE_DUPLICATES, 2);
 	drm_exec_until_all_locked(&exec) {
 		for (i = 0; i < ARRAY_SIZE(both); i++) {
@@ -113,6 +117,9 @@ static int vramsim_vm_flip(struct vramsim_vm *vm, struct vramsim_bo *bo,
 				goto out;
 		}
 		ret = bo ? vramsim_bo_pin(bo, ctx) : 0;
+		if (ret == -EDEADLK && contended)
+			ret = vramsim_back_off(&exec, &contended);
+		drm_exec_retry_on_contention(&exec);
 		if (ret)
 			goto out;
 	}
@@ -127,11 +134,13 @@ out:
  * vramsim_vm_show() - put a buffer on the screen
  * @vm: whose screen
  * @bo: the buffer, or NULL to show nothing
+ * @back_off: wait for locks instead of failing, where TTM can
  * @ctx: the operation, which collects the bytes moved
  *
  * Return: 0 or a negative error number.
  */
-int vramsim_vm_show(struct vramsim_vm *vm, struct vramsim_bo *bo, struct ttm_operation_ctx *ctx)
+int vramsim_vm_show(struct vramsim_vm *vm, struct vramsim_bo *bo, bool back_off,
+		    struct ttm_operation_ctx *ctx)
 {
 	struct vramsim_bo *before;
 	int ret;
@@ -140,7 +149,7 @@ int vramsim_vm_show(struct vramsim_vm *vm, struct vramsim_bo *bo, struct ttm_ope
 	if (ret)
 		return ret;
 	before = vm->shown;
-	ret = vramsim_vm_flip(vm, bo, ctx);
+	ret = vramsim_vm_flip(vm, bo, back_off, ctx);
 	if (!ret) {
 		if (bo)
 			drm_gem_object_get(&bo->tbo.base);

@@ -18,6 +18,7 @@
 #include <kunit/visibility.h>
 
 #include "vramsim.h"
+#include "vramsim_compat.h"
 
 static u64 place_start(const struct ttm_place *place)
 {
@@ -69,6 +70,10 @@ static int vramsim_vram_alloc(struct ttm_resource_manager *man, struct ttm_buffe
 	mutex_lock(&vram->lock);
 	ret = gpu_buddy_alloc_blocks(&vram->mm, start, end, res->base.size, PAGE_SIZE,
 				     &res->blocks, flags);
+	if (!ret) {
+		list_sort(NULL, &res->blocks, block_cmp);
+		list_add_tail(&res->node, &vram->allocated);
+	}
 	mutex_unlock(&vram->lock);
 	if (ret) {
 		ttm_resource_fini(man, &res->base);
@@ -76,7 +81,6 @@ static int vramsim_vram_alloc(struct ttm_resource_manager *man, struct ttm_buffe
 		return ret;
 	}
 
-	list_sort(NULL, &res->blocks, block_cmp);
 	*ret_res = &res->base;
 	return 0;
 }
@@ -86,11 +90,12 @@ static void vramsim_vram_free(struct ttm_resource_manager *man, struct ttm_resou
 	struct vramsim_vram *vram = to_vramsim_vram(man);
 	struct vramsim_vram_res *res = to_vramsim_res(base);
 
-	/* Off the LRU first: its walkers look at the blocks. */
-	ttm_resource_fini(man, base);
+	/* Off the list first: who walks that looks at the rest. */
 	mutex_lock(&vram->lock);
+	list_del(&res->node);
 	gpu_buddy_free_list(&vram->mm, &res->blocks, 0);
 	mutex_unlock(&vram->lock);
+	ttm_resource_fini(man, base);
 	kfree(res);
 }
 
@@ -128,11 +133,30 @@ static bool vramsim_vram_compatible(struct ttm_resource_manager *man, struct ttm
 	return vramsim_vram_overlap(man, base, place) == base->size;
 }
 
+static int __maybe_unused vramsim_vram_walk_blocks(struct ttm_resource_manager *man,
+						   struct ttm_buffer_object *bo,
+						   struct ttm_window_search *search)
+{
+	struct vramsim_vram *vram = to_vramsim_vram(man);
+	struct gpu_buddy_block *block;
+	struct vramsim_vram_res *res;
+
+	mutex_lock(&vram->lock);
+	list_for_each_entry(res, &vram->allocated, node)
+		list_for_each_entry(block, &res->blocks, link)
+			ttm_window_search_add(search, &res->base,
+					      gpu_buddy_block_offset(block) >> PAGE_SHIFT,
+					      gpu_buddy_block_size(&vram->mm, block) >> PAGE_SHIFT);
+	mutex_unlock(&vram->lock);
+	return 0;
+}
+
 static const struct ttm_resource_manager_func vramsim_vram_funcs = {
 	.alloc = vramsim_vram_alloc,
 	.free = vramsim_vram_free,
 	.intersects = vramsim_vram_intersects,
 	.compatible = vramsim_vram_compatible,
+	VRAMSIM_WALK_BLOCKS(vramsim_vram_walk_blocks)
 };
 
 static const struct dmem_cgroup_ops vramsim_vram_dmem_ops = {
@@ -199,6 +223,7 @@ int vramsim_vram_init(struct vramsim_device *vdev, u64 size, bool copy)
 	struct dmem_cgroup_region *region;
 	int ret;
 
+	INIT_LIST_HEAD(&vram->allocated);
 	ret = drmm_mutex_init(&vdev->drm, &vram->lock);
 	if (ret)
 		return ret;

@@ -16,7 +16,9 @@ eviction_ms() {
 }
 
 lab-load-vramsim
-check "features of a stock kernel" 0 "$(cat /sys/module/vramsim/parameters/features)"
+# All that the companion series adds, or nothing
+[ -e /sys/module/ttm/parameters/contig_window ] && features=7 || features=0
+check "features of this kernel" "$features" "$(cat /sys/module/vramsim/parameters/features)"
 wait_until 15 test -e "$node-render" || fail "no $node"
 status=0
 "$BUILD/tests/vramsim/vsim-uapi" "$node-render" "$node-card" || status=$?
