@@ -99,6 +99,8 @@ static void note_news(Manager *m, Easing *e, EasingNews news)
 	if (news == EASING_SAME)
 		return;
 	e->untold = news;
+	/* What follows depends on whether the region is still full, and the last look at that is old. */
+	m->sampler.regions_usec = 0;
 	manager_queue_update(m, news == EASING_OVER ? "Easing= is over" : "the game in front lost memory");
 }
 
@@ -111,7 +113,7 @@ static void look_at_game(Manager *m, const Game *g, uint64_t now, uint64_t *next
 	(void)cgroup_read_current(g->group, &table);
 	for (size_t i = 0; i < m->regions.n; i++) {
 		Easing *e = &g->easing[i];
-		EasingLook look = { now, e->use, m->regions.items[i].capacity, 0 };
+		EasingLook look = { now, e->use, m->regions.items[i].capacity, 0, m->sampler.near_full[i] };
 
 		(void)dmem_table_get(&table, m->regions.items[i].name, &look.use);
 		if (planned)
@@ -119,7 +121,7 @@ static void look_at_game(Manager *m, const Game *g, uint64_t now, uint64_t *next
 		if (look.low == 0)
 			continue; /* nothing to gain there */
 		note_news(m, e, easing_look(e, &look, m->config->easing_usec));
-		*next = MIN(*next, easing_next_usec(e, &look, m->sampler.near_full[i]));
+		*next = MIN(*next, easing_next_usec(e, &look));
 	}
 }
 
@@ -146,6 +148,11 @@ static void tell(Manager *m, const Game *g, size_t region, const char *reason)
 	Easing *e = &g->easing[region];
 	const char *name = m->regions.items[region].name;
 	EasingNews news = reason && easing_is_on(e) ? EASING_OVER : e->untold;
+	static const char *const reasons[] = {
+		[EASING_BEGUN] = "its use fell at once",
+		[EASING_LOWERED] = "its use fell further",
+		[EASING_AGAIN] = "it got nothing back",
+	};
 
 	e->untold = EASING_SAME;
 	if (news == EASING_SAME || !m->hooks)
@@ -153,8 +160,7 @@ static void tell(Manager *m, const Game *g, size_t region, const char *reason)
 	if (news == EASING_OVER)
 		m->hooks->restored(m, g, name, reason ? reason : "Easing= is over");
 	else
-		m->hooks->eased(m, g, name, e->lost,
-				news == EASING_BEGUN ? "its use fell at once" : "its use fell further");
+		m->hooks->eased(m, g, name, e->lost, reasons[news]);
 }
 
 static bool start(const Manager *m, Game *g)

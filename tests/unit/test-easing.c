@@ -21,6 +21,7 @@ typedef struct Step {
 	uint64_t use;
 	EasingNews news;
 	uint64_t low;
+	bool near_full;
 } Step;
 
 static void play(const char *name, const Step *steps, size_t n)
@@ -28,7 +29,7 @@ static void play(const char *name, const Step *steps, size_t n)
 	Easing e = EASING_NEW;
 
 	for (size_t i = 0; i < n; i++) {
-		EasingLook look = { START + steps[i].msec * USEC_PER_MSEC, steps[i].use, C, LOW };
+		EasingLook look = { START + steps[i].msec * USEC_PER_MSEC, steps[i].use, C, LOW, steps[i].near_full };
 		uint64_t before = e.use;
 		EasingNews news = easing_look(&e, &look, DURATION);
 
@@ -107,15 +108,104 @@ static void test_nothing_promised(void **state _unused_)
 static void test_sizes(void **state _unused_)
 {
 	Easing none = EASING_NEW, huge = EASING_NEW;
-	EasingLook look = { 0, 0, 0, 0 };
+	EasingLook look = { 0, 0, 0, 0, false };
 
 	assert_int_equal(easing_look(&none, &look, DURATION), EASING_SAME);
-	look = (EasingLook){ UINT64_MAX - 1, UINT64_MAX, UINT64_MAX, UINT64_MAX };
+	look = (EasingLook){ UINT64_MAX - 1, UINT64_MAX, UINT64_MAX, UINT64_MAX, true };
 	assert_int_equal(easing_look(&huge, &look, DURATION), EASING_SAME);
 	look.use = 0;
 	assert_int_equal(easing_look(&huge, &look, DURATION), EASING_BEGUN);
 	assert_int_equal(huge.until_usec, UINT64_MAX);
-	assert_int_equal(easing_next_usec(&huge, &look, false), UINT64_MAX);
+	assert_int_equal(easing_next_usec(&huge, &look), UINT64_MAX);
+}
+
+/* It is over, and whoever came in is still there: the looks come when the game has just lost again. */
+static void test_again(void **state _unused_)
+{
+	const uint64_t low = 5 * GIB;
+
+	PLAY({ 0, 6 * GIB, EASING_SAME, WHOLE, true }, { 50, low, EASING_BEGUN, low, true },
+	     { 2050, low, EASING_OVER, WHOLE, true }, { 2100, low - 1, EASING_SAME, WHOLE, true },
+	     { 2149, low + DROP, EASING_SAME, WHOLE, true }, { 2150, low + DROP, EASING_AGAIN, low + DROP, true },
+	     { 4150, low, EASING_OVER, WHOLE, true }, { 4250, low, EASING_AGAIN, low, true });
+	/* It got something back, in between or at the end. */
+	PLAY({ 0, 6 * GIB, EASING_SAME, WHOLE, true }, { 50, low, EASING_BEGUN, low, true },
+	     { 2050, low, EASING_OVER, WHOLE, true }, { 2100, low + DROP + 1, EASING_SAME, WHOLE, true },
+	     { 2150, low + 1, EASING_SAME, WHOLE, true }, { 2200, low, EASING_SAME, WHOLE, true });
+	PLAY({ 0, 6 * GIB, EASING_SAME, WHOLE, true }, { 50, low, EASING_BEGUN, low, true },
+	     { 2050, low, EASING_OVER, WHOLE, true }, { 2150, low + DROP + 1, EASING_SAME, WHOLE, true });
+	/* There is room: it does not want it back. */
+	PLAY({ 0, 6 * GIB, EASING_SAME, WHOLE, true }, { 50, low, EASING_BEGUN, low, true },
+	     { 2050, low, EASING_OVER, WHOLE, true }, { 2100, low, EASING_SAME, WHOLE },
+	     { 2150, low, EASING_SAME, WHOLE, true });
+	/* It has next to all that it is promised. */
+	PLAY({ 0, LOW + 1, EASING_SAME, WHOLE, true }, { 50, LOW - DROP, EASING_BEGUN, LOW - DROP, true },
+	     { 2050, LOW - DROP, EASING_OVER, WHOLE, true }, { 2150, LOW - DROP, EASING_SAME, WHOLE, true });
+	/* A drop that is seen is a drop. */
+	PLAY({ 0, 6 * GIB, EASING_SAME, WHOLE, true }, { 50, low, EASING_BEGUN, low, true },
+	     { 2050, low, EASING_OVER, WHOLE, true }, { 2100, 4 * GIB, EASING_BEGUN, 4 * GIB, true });
+}
+
+/* A game that does not want more looks the same, but not for ever. */
+static void test_again_ends(void **state _unused_)
+{
+	Easing e = EASING_NEW;
+	EasingLook look = { START, 6 * GIB, C, LOW, true };
+	unsigned n[EASING_OVER + 1] = { 0 };
+
+	(void)easing_look(&e, &look, DURATION);
+	look.use = 5 * GIB;
+	for (unsigned i = 0; i < 1000; i++) {
+		look.usec += EASING_QUICK_USEC;
+		n[easing_look(&e, &look, DURATION)]++;
+	}
+	assert_int_equal(n[EASING_BEGUN], 1);
+	assert_int_equal(n[EASING_AGAIN], EASING_AGAIN_MAX);
+	assert_int_equal(n[EASING_OVER], EASING_AGAIN_MAX + 1);
+	/* The next drop is a new one. */
+	look.use = 4 * GIB;
+	assert_int_equal(easing_look(&e, &look, DURATION), EASING_BEGUN);
+	look.usec = e.until_usec;
+	assert_int_equal(easing_look(&e, &look, DURATION), EASING_OVER);
+	look.usec = e.until_usec;
+	assert_int_equal(easing_look(&e, &look, DURATION), EASING_AGAIN);
+}
+
+/* The kernel tells what was evicted: {msec, use, news, low} and bytes. */
+static void test_evicted(void **state _unused_)
+{
+	static const struct {
+		uint64_t msec, use, bytes;
+		EasingNews news;
+		uint64_t low;
+	} steps[] = {
+		/* How much it used before was never seen, and does not matter. */
+		{ 0, 6 * GIB, DROP, EASING_SAME, WHOLE },
+		{ 49, 6 * GIB, 1, EASING_BEGUN, 6 * GIB },
+		/* What it has beyond its low it may lose; little in a long time is no news. */
+		{ 60, 6 * GIB, GIB, EASING_SAME, 6 * GIB },
+		{ 500, 6 * GIB - DROP, DROP, EASING_SAME, 6 * GIB },
+		{ 550, 6 * GIB - 2 * DROP, DROP, EASING_SAME, 6 * GIB },
+		{ 590, 6 * GIB - 3 * DROP, DROP, EASING_LOWERED, 6 * GIB - 3 * DROP },
+		{ 599, 6 * GIB - 4 * DROP, DROP, EASING_SAME, 6 * GIB - 3 * DROP },
+		{ 2589, 5 * GIB, 0, EASING_SAME, 6 * GIB - 3 * DROP },
+		{ 2590, 5 * GIB, 0, EASING_OVER, WHOLE },
+		/* Nothing is said of it, so it is left alone; all that it is promised is there. */
+		{ 9000, 5 * GIB, 0, EASING_SAME, WHOLE },
+		{ 9100, LOW, GIB, EASING_SAME, WHOLE },
+		/* The clock of somebody else does no harm. */
+		{ 0, 5 * GIB, GIB, EASING_BEGUN, 5 * GIB },
+	};
+	Easing e = EASING_NEW;
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		EasingLook look = { START + steps[i].msec * USEC_PER_MSEC, steps[i].use, C, LOW, false };
+		EasingNews news = easing_evicted(&e, &look, steps[i].bytes, DURATION);
+
+		if (news != steps[i].news || e.low != steps[i].low)
+			fail_msg("step %zu: news %d, low %#" PRIx64, i, (int)news, e.low);
+	}
+	assert_int_equal(e.lost, GIB);
 }
 
 static void test_next(void **state _unused_)
@@ -139,7 +229,7 @@ static void test_next(void **state _unused_)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		EasingLook look = { START, cases[i].use, C, LOW };
+		EasingLook look = { START, cases[i].use, C, LOW, cases[i].near_full };
 		Easing e = EASING_NEW;
 
 		e.use = cases[i].use;
@@ -147,7 +237,12 @@ static void test_next(void **state _unused_)
 			e.low = 5 * GIB;
 			e.until_usec = START + cases[i].eased_for;
 		}
-		assert_int_equal(easing_next_usec(&e, &look, cases[i].near_full), START + cases[i].wait);
+		assert_int_equal(easing_next_usec(&e, &look), START + cases[i].wait);
+		/* Whether it gets something back is to be seen soon, also when it has next to nothing. */
+		e = EASING_NEW;
+		e.held = 4096;
+		assert_int_equal(easing_next_usec(&e, &look),
+				 START + (cases[i].near_full ? EASING_QUICK_USEC : EASING_SLOW_USEC));
 	}
 }
 
@@ -167,7 +262,8 @@ int main(void)
 		cmocka_unit_test(test_time),               cmocka_unit_test(test_further_drop),
 		cmocka_unit_test(test_growth_while_eased), cmocka_unit_test(test_nothing_promised),
 		cmocka_unit_test(test_sizes),              cmocka_unit_test(test_next),
-		cmocka_unit_test(test_near_full),
+		cmocka_unit_test(test_near_full),          cmocka_unit_test(test_again),
+		cmocka_unit_test(test_again_ends),         cmocka_unit_test(test_evicted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
