@@ -287,6 +287,33 @@ int cgroup_read_current(Cgroup *g, DmemTable *ret)
 	return cgroup_read_table(g, "dmem.current", ret);
 }
 
+int cgroup_open_events(const Cgroup *g)
+{
+	int fd = openat(g->dir_fd, "dmem.events", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
+
+	return fd < 0 ? check_gone(g, -errno) : fd;
+}
+
+int cgroup_read_events(int fd, char **ret)
+{
+	auto_free char *text = malloc(DMEM_TEXT_MAX + 1);
+	ssize_t k;
+
+	if (!text)
+		return -ENOMEM;
+	k = pread(fd, text, DMEM_TEXT_MAX, 0);
+	if (k < 0)
+		return -errno;
+	text[k] = '\0';
+	*ret = TAKE_PTR(text);
+	return 0;
+}
+
+int cgroup_get_events(const Cgroup *g, char **ret)
+{
+	return read_control(g, "dmem.events", ret);
+}
+
 int cgroup_get_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t *ret)
 {
 	auto_free char *text = NULL;

@@ -73,6 +73,13 @@ static inline bool cgroup_is_gone(int r)
 int cgroup_read_table(const Cgroup *g, const char *file, DmemTable *ret);
 /* dmem.current, for those who read it again and again: the file stays open. */
 int cgroup_read_current(Cgroup *g, DmemTable *ret);
+/* dmem.events, open for poll(2), which says EPOLLPRI when it changed since it was read. -EOPNOTSUPP also where the
+ * kernel has none. */
+int cgroup_open_events(const Cgroup *g);
+/* The text of an open one. The caller frees. -ENODEV: the group is gone, or dmem was switched off meanwhile. */
+int cgroup_read_events(int fd, char **ret);
+/* The same from the group, which leaves those alone who wait. */
+int cgroup_get_events(const Cgroup *g, char **ret);
 /* One limit of one region; -ENXIO when the region is not there (any more). */
 int cgroup_get_limit(const Cgroup *g, DmemLimit limit, const char *region, uint64_t *ret);
 /* 1 if a process lives in the group or below it, 0 if none does. */

@@ -155,6 +155,77 @@ int dmem_find(const char *text, const char *region, uint64_t *ret)
 	return -ENXIO;
 }
 
+static int parse_counter(const char *word, size_t n, DmemEvents *events)
+{
+	const struct {
+		const char *key;
+		uint64_t *counter;
+	} keys[] = {
+		{ "evictions=", &events->evictions },
+		{ "evicted_bytes=", &events->evicted_bytes },
+		{ "foreign_evictions=", &events->foreign_evictions },
+	};
+
+	if (!memchr(word, '=', n))
+		return -EBADMSG;
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		size_t len = strlen(keys[i].key);
+		char buf[24] = "";
+
+		if (n < len || memcmp(word, keys[i].key, len) != 0)
+			continue;
+		if (n - len >= sizeof(buf))
+			return -EBADMSG;
+		memcpy(buf, word + len, n - len);
+		return parse_u64(buf, keys[i].counter) < 0 ? -EBADMSG : 0;
+	}
+	return 0;
+}
+
+int dmem_find_events(const char *text, const char *region, DmemEvents *ret)
+{
+	size_t want = strlen(region);
+
+	for (const char *line = text; *line; line += strspn(line, "\n")) {
+		const char *end = strchrnul(line, '\n');
+		DmemEvents events = {};
+
+		if (want == 0 || region_span(line) != want || strncmp(line, region, want) != 0) {
+			line = end;
+			continue;
+		}
+		for (line += want; line < end;) {
+			size_t n = strcspn(++line, " \n");
+
+			if (line[-1] != ' ' || parse_counter(line, n, &events) < 0)
+				return -EBADMSG;
+			line += n;
+		}
+		*ret = events;
+		return 0;
+	}
+	return -ENXIO;
+}
+
+uint64_t dmem_events_take(DmemEvents *seen, const DmemEvents *now, uint64_t *ret_bytes)
+{
+	uint64_t all, foreign, bytes;
+
+	if (now->evictions < seen->evictions || now->evicted_bytes < seen->evicted_bytes ||
+	    now->foreign_evictions < seen->foreign_evictions)
+		*seen = (DmemEvents){};
+	all = now->evictions - seen->evictions;
+	foreign = MIN(now->foreign_evictions - seen->foreign_evictions, all);
+	bytes = foreign > 0 ? now->evicted_bytes - seen->evicted_bytes : 0;
+	if (foreign < all)
+		bytes = bytes / all * foreign + bytes % all * foreign / all;
+	seen->evictions += foreign;
+	seen->evicted_bytes += bytes;
+	seen->foreign_evictions += foreign;
+	*ret_bytes = bytes;
+	return foreign;
+}
+
 int dmem_format(char buf[static DMEM_LINE_MAX], const char *region, uint64_t value)
 {
 	size_t len = region_span(region);

@@ -4,7 +4,8 @@
  * dmem.capacity, .current, .peak, .min, .low and .max hold one "region value" line per region; the
  * value is bytes or "max". A write takes exactly one such pair since Linux 7.3 (7296004bd2ce), and
  * one pair is right for every older kernel too.
- * Source: Documentation/admin-guide/cgroup-v2.rst, "DMEM"; kernel/cgroup/dmem.c. */
+ * Source: Documentation/admin-guide/cgroup-v2.rst, "DMEM"; kernel/cgroup/dmem.c.
+ * dmem.events is new with our companion series (kernel/): one "region key=value ..." line per region. */
 #pragma once
 
 #include "util.h"
@@ -52,6 +53,23 @@ int dmem_table_get(const DmemTable *table, const char *region, uint64_t *ret);
 /* The value of one region straight from a file's text, without allocation; -ENXIO if the region
  * has no line, -EBADMSG if its line is malformed. */
 int dmem_find(const char *text, const char *region, uint64_t *ret);
+
+/* What dmem.events counts for one region. */
+typedef struct DmemEvents {
+	uint64_t evictions; /* buffers that were moved out */
+	uint64_t evicted_bytes;
+	uint64_t foreign_evictions; /* those for a buffer of somebody outside of the group */
+} DmemEvents;
+
+/* The counters of one region; errors as dmem_find(). Keys may come in any order, those that we do not know are left
+ * out, and those that are not there are 0. */
+int dmem_find_events(const char *text, const char *region, DmemEvents *ret);
+
+/* How many buffers were evicted for others since the last call, and their bytes; *seen moves on by these. The kernel
+ * counts the bytes of all evictions together: with some of a group's own among them, the bytes are a share by number.
+ * It does not count all at once either: what is half counted in one text is taken with the next. Counters that are
+ * below those seen began anew. */
+uint64_t dmem_events_take(DmemEvents *seen, const DmemEvents *now, uint64_t *ret_bytes);
 
 /* The text of one write: "region value", no newline. -EINVAL for a name that could be taken for
  * more than one token, -ENAMETOOLONG. */

@@ -25,6 +25,23 @@ static void check_entry(const char *text, const DmemEntry *e)
 		require(strstr(e->region, pci) != NULL);
 }
 
+/* Two looks: what is in the text, and then all that there can be. Nothing is taken twice. */
+static void check_events(const char *text, const char *region)
+{
+	const DmemEvents all = { UINT64_MAX, UINT64_MAX, UINT64_MAX };
+	DmemEvents now, seen = {};
+	uint64_t n, bytes;
+
+	if (dmem_find_events(text, region, &now) < 0)
+		return;
+	n = dmem_events_take(&seen, &now, &bytes);
+	require(n <= now.evictions && n <= now.foreign_evictions && bytes <= now.evicted_bytes);
+	require(seen.evictions == n && seen.evicted_bytes == bytes && seen.foreign_evictions == n);
+	if (n == now.foreign_evictions)
+		require(dmem_events_take(&seen, &now, &bytes) == 0 && bytes == 0);
+	(void)dmem_events_take(&seen, &all, &bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	auto_dmem_table DmemTable table = {};
@@ -44,5 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (dmem_region_pci(text, pci) == 0)
 		require(strlen(pci) >= strlen("0000:00:00.0"));
 	(void)dmem_limit_from_file(text);
+	check_events(text, "r");
+	check_events(text, text);
 	return 0;
 }

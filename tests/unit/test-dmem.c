@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -179,6 +180,80 @@ static void test_format(_unused_ void **state)
 		assert_int_equal(dmem_format(line, bad[i], 1), -EINVAL);
 }
 
+static void test_find_events(_unused_ void **state)
+{
+	static const struct {
+		const char *text;
+		int r;
+		DmemEvents events;
+	} cases[] = {
+		{ R0 " evictions=3 evicted_bytes=6291456 foreign_evictions=2\n", 0, { 3, 6291456, 2 } },
+		{ R1 " evictions=9\n" R0 " evictions=1 evicted_bytes=2 foreign_evictions=3", 0, { 1, 2, 3 } },
+		/* As the whole series prints it, in another order, with keys that nobody knows yet. */
+		{ R0 " evictions=1 evicted_bytes=2 foreign_evictions=3 claim_failed=4 throttled_hard=5 throttled_soft=6\n",
+		  0, { 1, 2, 3 } },
+		{ R0 " foreign_evictions=3 x=y evictions_of=7 evicted_bytes=2 =\n", 0, { 0, 2, 3 } },
+		{ R0 "\n", 0, { 0, 0, 0 } },
+		{ R0 " evictions=18446744073709551615\n", 0, { UINT64_MAX, 0, 0 } },
+		{ "", -ENXIO, { 0 } },
+		{ "\n\n", -ENXIO, { 0 } },
+		{ R1 " evictions=1\n", -ENXIO, { 0 } },
+		{ R0 "x evictions=1\n", -ENXIO, { 0 } },
+		{ "x\n" R1 " bad\n" R0 " evictions=1\n", 0, { 1, 0, 0 } },
+		{ R0 " evictions=\n", -EBADMSG, { 0 } },
+		{ R0 " evictions\n", -EBADMSG, { 0 } },
+		{ R0 " evictions=-1\n", -EBADMSG, { 0 } },
+		{ R0 " evictions=1x\n", -EBADMSG, { 0 } },
+		{ R0 " evictions=18446744073709551616\n", -EBADMSG, { 0 } },
+		{ R0 " evictions=000000000000000000000000000000001\n", -EBADMSG, { 0 } },
+		{ R0 " 5\n", -EBADMSG, { 0 } },
+		{ R0 "  evictions=1\n", -EBADMSG, { 0 } },
+		{ R0 " evictions=1 \n", -EBADMSG, { 0 } },
+		{ R0 "\tevictions=1\n", -EBADMSG, { 0 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		DmemEvents events = { 0 };
+
+		if (dmem_find_events(cases[i].text, R0, &events) != cases[i].r ||
+		    memcmp(&events, &cases[i].events, sizeof(events)) != 0)
+			fail_msg("\"%s\": %" PRIu64 " %" PRIu64 " %" PRIu64, cases[i].text, events.evictions,
+				 events.evicted_bytes, events.foreign_evictions);
+	}
+}
+
+/* One look after another: what is taken. */
+static void test_take_events(_unused_ void **state)
+{
+	static const struct {
+		DmemEvents now;
+		uint64_t n, bytes;
+	} steps[] = {
+		{ { 10, 1000, 5 }, 5, 500 },
+		{ { 10, 1000, 5 }, 0, 0 },
+		{ { 12, 1500, 7 }, 2, 285 }, /* of 1000 bytes in 7 buffers, 5 of which were its own */
+		/* The region came back: all counts from there. */
+		{ { 4, 400, 4 }, 4, 400 },
+		/* Half counted: what is missing comes with the next. */
+		{ { 5, 400, 4 }, 0, 0 },
+		{ { 5, 500, 4 }, 0, 0 },
+		{ { 5, 500, 5 }, 1, 100 },
+		{ { 5, 600, 6 }, 0, 0 },
+		{ { 6, 600, 6 }, 1, 100 },
+		{ { 6, UINT64_MAX, 6 }, 0, 0 },
+		{ { UINT64_MAX, UINT64_MAX, UINT64_MAX }, UINT64_MAX - 6, UINT64_MAX - 600 },
+		{ { 0, 0, 0 }, 0, 0 },
+	};
+	DmemEvents seen = { 0 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		uint64_t bytes, n = dmem_events_take(&seen, &steps[i].now, &bytes);
+
+		if (n != steps[i].n || bytes != steps[i].bytes)
+			fail_msg("step %zu: %" PRIu64 " buffers, %" PRIu64 " bytes", i, n, bytes);
+	}
+}
+
 static void test_pci(_unused_ void **state)
 {
 	static const struct {
@@ -219,6 +294,7 @@ int main(void)
 		cmocka_unit_test(test_parse_names), cmocka_unit_test(test_parse_limits),
 		cmocka_unit_test(test_find),        cmocka_unit_test(test_format),
 		cmocka_unit_test(test_pci),         cmocka_unit_test(test_parse_twice),
+		cmocka_unit_test(test_find_events), cmocka_unit_test(test_take_events),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
