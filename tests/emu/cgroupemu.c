@@ -16,6 +16,7 @@
 #include <fuse_lowlevel.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,14 +172,79 @@ static void emu_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode
 	fuse_reply_err(req, EACCES);
 }
 
+static void stop_waiting(Opened *o)
+{
+	if (o->waiting)
+		fuse_pollhandle_destroy(o->waiting);
+	o->waiting = NULL;
+}
+
+static void opened_free(Opened *o)
+{
+	if (!o)
+		return;
+	stop_waiting(o);
+	LIST_REMOVE(o, of_node);
+	free(o);
+}
+
 static void emu_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	if (!node_from(ino)->group) {
+	Node *n = node_from(ino);
+	Opened *o = NULL;
+
+	if (!n->group) {
 		fuse_reply_err(req, ENODEV);
 		return;
 	}
+	if (n->type->flags & POLLED) {
+		o = calloc(1, sizeof(*o));
+		if (!o) {
+			fuse_reply_err(req, ENOMEM);
+			return;
+		}
+		LIST_INSERT_HEAD(&n->opened, o, of_node);
+	}
+	fi->fh = (uintptr_t)o;
 	fi->direct_io = 1;
-	fuse_reply_open(req, fi);
+	if (fuse_reply_open(req, fi) < 0)
+		opened_free(o);
+}
+
+static void emu_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
+{
+	(void)ino;
+	opened_free((Opened *)(uintptr_t)fi->fh);
+	fuse_reply_err(req, 0);
+}
+
+void emu_file_changed(Node *n)
+{
+	Opened *o;
+
+	n->n_events++;
+	LIST_FOREACH(o, &n->opened, of_node) {
+		if (o->waiting)
+			fuse_lowlevel_notify_poll(o->waiting);
+		stop_waiting(o);
+	}
+}
+
+/* As kernfs: always ready to be read, and POLLPRI until it is read after a change. The kernel asks again after each
+ * notification, and for that one it gives a handle. */
+static void emu_poll(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi, struct fuse_pollhandle *handle)
+{
+	Opened *o = (Opened *)(uintptr_t)fi->fh;
+	Node *n = node_from(ino);
+
+	if (o && handle) {
+		stop_waiting(o);
+		o->waiting = handle;
+	} else if (handle) {
+		fuse_pollhandle_destroy(handle);
+	}
+	fuse_reply_poll(req, POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM |
+			(o && (!n->group || o->seen != n->n_events) ? POLLPRI | POLLERR : 0));
 }
 
 static void reply_slice(fuse_req_t req, const char *data, size_t len, size_t size, off_t off)
@@ -197,7 +263,6 @@ static void emu_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	size_t len = 0;
 	FILE *out;
 
-	(void)fi;
 	if (!n->group || !n->type->show) {
 		fuse_reply_err(req, n->group ? EINVAL : ENODEV);
 		return;
@@ -207,6 +272,8 @@ static void emu_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		fuse_reply_err(req, ENOMEM);
 		return;
 	}
+	if (fi->fh)
+		((Opened *)(uintptr_t)fi->fh)->seen = n->n_events;
 	n->type->show(n, out);
 	if (fclose(out) != 0)
 		fuse_reply_err(req, ENOMEM);
@@ -322,6 +389,8 @@ static const struct fuse_lowlevel_ops operations = {
 	.rename = emu_rename,
 	.create = emu_create,
 	.open = emu_open,
+	.release = emu_release,
+	.poll = emu_poll,
 	.read = emu_read,
 	.write = emu_write,
 	.opendir = emu_opendir,
@@ -506,16 +575,21 @@ static const char *parse_options(int argc, char *argv[])
 {
 	static const struct option options[] = {
 		{ "region", required_argument, NULL, 'r' },
+		{ "series", no_argument, NULL, 's' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	static const char usage[] = "Usage: cgroupemu [--region NAME=BYTES]... MOUNTPOINT\n";
+	static const char usage[] = "Usage: cgroupemu [--series] [--region NAME=BYTES]... MOUNTPOINT\n";
 	int c;
 
-	while ((c = getopt_long(argc, argv, "r:h", options, NULL)) >= 0) {
+	while ((c = getopt_long(argc, argv, "r:sh", options, NULL)) >= 0) {
 		if (c == 'h') {
 			fputs(usage, stdout);
 			exit(EXIT_SUCCESS);
+		}
+		if (c == 's') {
+			with_series = true;
+			continue;
 		}
 		if (c != 'r' || parse_region_option(optarg) < 0) {
 			if (c == 'r')

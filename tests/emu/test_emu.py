@@ -96,12 +96,13 @@ class Watch:
 
 class Emulated(unittest.TestCase):
     program = None
+    options = ()
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="cgroupemu-")
         self.addCleanup(os.rmdir, self.dir)
         self.emu = subprocess.Popen(
-            [self.program, "--region", f"{R0}={CAPACITY}", "--region", f"{R1}=2G", self.dir],
+            [self.program, *self.options, "--region", f"{R0}={CAPACITY}", "--region", f"{R1}=2G", self.dir],
             stdout=subprocess.PIPE, text=True)
         self.addCleanup(self.stop)
         self.assertEqual(self.emu.stdout.readline(), f"mounted {self.dir}\n")
@@ -470,6 +471,79 @@ class Notification(Emulated):
         self.assertCountEqual(watch.events(3), changed + [(leaf, IN_MODIFY, "cgroup.procs")])
         process.kill()
         self.assertCountEqual(watch.events(2), changed)
+
+
+class Series(Emulated):
+    """dmem.events of the companion kernel series, with the poll() of kernfs."""
+
+    options = ("--series",)
+
+    def counts(self, path, region=R0):
+        line = next(line for line in read(path).splitlines() if line.startswith(region + " "))
+        return [int(pair.split("=")[1]) for pair in line.split()[1:]]
+
+    def poll(self, fd, timeout=0):
+        poll = select.poll()
+        poll.register(fd, select.POLLPRI)
+        return [events for _, events in poll.poll(timeout)]
+
+    def test_counts(self):
+        leaf = self.leaf()
+        os.mkdir(self.path("a/c"))
+        self.assertEqual(read(leaf + "/dmem.events"),
+                         "".join(f"{r} evictions=0 evicted_bytes=0 foreign_evictions=0\n" for r in (R0, R1)))
+        self.control(f"charge a/b {R0} 100")
+        self.control(f"evict a/b {R0} 30 a/c")
+        self.assert_values(leaf + "/dmem.current", 70, 0)
+        self.assertEqual(self.counts(leaf + "/dmem.events"), [1, 30, 1])
+        self.assertEqual(self.counts(leaf + "/dmem.events.local"), [1, 30, 1])
+        self.assertEqual(self.counts(self.path("a/dmem.events")), [1, 30, 0])
+        self.assertEqual(self.counts(self.path("a/dmem.events.local")), [0, 0, 0])
+        self.assertEqual(self.counts(self.path("a/c/dmem.events")), [0, 0, 0])
+        self.control(f"evict a/b {R0} 100 a/b")
+        self.control(f"evict a/b {R1} 5 /")
+        self.assert_values(leaf + "/dmem.current", 0, 0)
+        self.assertEqual(self.counts(leaf + "/dmem.events"), [2, 130, 1])
+        self.assertEqual(self.counts(self.path("a/dmem.events"), R1), [1, 5, 1])
+        self.assertFalse(os.path.exists(self.path("dmem.events")))
+        self.assert_errno(errno.ENOENT, self.control, f"evict a/b {R0} 1 none")
+        self.assert_errno(errno.ENOENT, self.control, f"evict none {R0} 1 a")
+        self.assert_errno(errno.EINVAL, self.control, "evict a/b none 1 a")
+
+    def test_poll(self):
+        leaf = self.leaf()
+        fds = [os.open(path, os.O_RDONLY)
+               for path in (leaf + "/dmem.events", leaf + "/dmem.events", self.path("a/dmem.events"))]
+        for fd in fds:
+            self.addCleanup(os.close, fd)
+            os.pread(fd, 4096, 0)
+            self.assertEqual(self.poll(fd), [])
+        waiting = select.epoll()
+        self.addCleanup(waiting.close)
+        waiting.register(fds[0], select.EPOLLPRI)
+        self.assertEqual(waiting.poll(0.05), [])
+        self.control(f"evict a/b {R0} 1 /")
+        self.assertEqual(waiting.poll(10), [(fds[0], select.EPOLLPRI | select.EPOLLERR)])
+        self.assertEqual(waiting.poll(0), [(fds[0], select.EPOLLPRI | select.EPOLLERR)])
+        os.pread(fds[0], 4096, 0)
+        self.assertEqual(waiting.poll(0.05), [])
+        # Each open file by itself.
+        for fd in fds[1:]:
+            self.assertEqual(self.poll(fd), [select.POLLPRI | select.POLLERR])
+        for _ in range(3):
+            self.control(f"evict a/b {R0} 1 /")
+            self.assertEqual(len(waiting.poll(10)), 1)
+            os.pread(fds[0], 4096, 0)
+
+    def test_dead_files_are_ready(self):
+        leaf = self.leaf()
+        fd = os.open(leaf + "/dmem.events", os.O_RDONLY)
+        self.addCleanup(os.close, fd)
+        os.pread(fd, 4096, 0)
+        write(self.path("a/cgroup.subtree_control"), "-dmem")
+        self.assertEqual(self.poll(fd, 10000), [select.POLLPRI | select.POLLERR])
+        self.assert_errno(errno.ENODEV, os.pread, fd, 100, 0)
+        self.assertEqual(self.poll(fd), [select.POLLPRI | select.POLLERR])
 
 
 class LifeCycle(Emulated):

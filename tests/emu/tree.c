@@ -19,6 +19,7 @@
 #define PID_BUCKETS	(1 << 10)
 
 enum { VALUE_MIN, VALUE_LOW, VALUE_MAX, VALUE_CURRENT, VALUE_PEAK, N_VALUES };
+enum { EVENT_EVICTIONS, EVENT_BYTES, EVENT_FOREIGN, N_EVENTS };
 
 typedef struct Region {
 	char name[128];
@@ -29,6 +30,8 @@ typedef struct Region {
 typedef struct Pool {
 	uint64_t value[N_VALUES];
 	uint64_t own;			/* the part of "current" not charged by children */
+	uint64_t event[N_EVENTS];
+	uint64_t own_event[N_EVENTS];	/* those of the group's own memory */
 } Pool;
 
 static const char *const controllers[] = { "cpu", "io", "memory", "pids", "dmem" };
@@ -38,6 +41,7 @@ static const char *const controllers[] = { "cpu", "io", "memory", "pids", "dmem"
 static Region regions[MAX_REGIONS];
 static unsigned int n_regions;
 Group *tree_root;
+bool with_series;
 static uint64_t last_ino;
 static LIST_HEAD(, Node) all_nodes;
 static LIST_HEAD(, Group) groups_by_name[GROUP_BUCKETS];
@@ -114,6 +118,7 @@ static void node_init(Node *n, const FileType *type, Group *g, mode_t mode,
 		.type = type, .group = g, .ino = ++last_ino, .mode = mode,
 		.uid = by->uid, .gid = by->gid,
 	};
+	LIST_INIT(&n->opened);
 	LIST_INSERT_HEAD(&all_nodes, n, all);
 }
 
@@ -218,7 +223,7 @@ static int group_add_files(Group *g, unsigned int dmem, const Caller *by)
 		const FileType *t = &file_types[i];
 		bool writable = t->flags & HELPED && geteuid() != 0;
 
-		if (!(t->flags & where) || (t->flags & DMEM) != dmem)
+		if (!(t->flags & where) || (t->flags & DMEM) != dmem || (t->flags & SERIES && !with_series))
 			continue;
 		g->files[i] = malloc(sizeof(Node));
 		if (!g->files[i])
@@ -234,6 +239,7 @@ static void group_remove_files(Group *g, unsigned int dmem)
 		if (!g->files[i] || (file_types[i].flags & DMEM) != dmem)
 			continue;
 		g->files[i]->group = NULL;
+		emu_file_changed(g->files[i]);	/* kernfs: a dead file is always ready */
 		node_release(g->files[i]);
 		g->files[i] = NULL;
 	}
@@ -551,6 +557,41 @@ static void show_dmem(const Node *node, FILE *out)
 	}
 }
 
+static void show_dmem_events(const Node *node, FILE *out)
+{
+	static const char *const names[N_EVENTS] = { "evictions", "evicted_bytes", "foreign_evictions" };
+
+	for (unsigned int i = 0; i < n_regions; i++) {
+		const Pool *p = &node->group->pools[i];
+
+		fputs(regions[i].name, out);
+		for (unsigned int e = 0; e < N_EVENTS; e++)
+			fprintf(out, " %s=%llu", names[e],
+				(unsigned long long)(node->type->value ? p->own_event[e] : p->event[e]));
+		fputc('\n', out);
+	}
+}
+
+static void group_evicted(Group *g, unsigned int region, uint64_t bytes, const Group *for_whom)
+{
+	for (Group *up = g; up && up->pools; up = up->parent) {
+		const Group *within = for_whom;
+
+		while (within && within != up)
+			within = within->parent;
+		for (unsigned int e = 0; e < N_EVENTS; e++) {
+			uint64_t n = e == EVENT_BYTES ? bytes : e == EVENT_FOREIGN ? !within : 1;
+
+			up->pools[region].event[e] += n;
+			if (up == g)
+				up->pools[region].own_event[e] += n;
+		}
+		for (size_t i = 0; i < n_file_types; i++)
+			if (file_types[i].flags & POLLED && up->files[i] && (up == g || !file_types[i].value))
+				emu_file_changed(up->files[i]);
+	}
+}
+
 /* One "region value" per write; exactly one blank between them. */
 static int write_dmem(const Node *node, char *text, const Caller *by)
 {
@@ -597,20 +638,41 @@ static int control_charge(char *path, const char *region, const char *bytes)
 	return 0;
 }
 
+/* One buffer of "from" goes, for one of "by". */
+static int control_evict(char *from, const char *region, const char *bytes, char *by)
+{
+	Group *g = group_find(from), *for_whom = group_find(by);
+	uint64_t n;
+	int i, r = parse_word(bytes, INT64_MAX, &n);
+
+	if (r < 0)
+		return r;
+	if (!g || !g->pools || !for_whom)
+		return -ENOENT;
+	i = region_find(region);
+	if (i < 0)
+		return i;
+	group_charge(g, i, g->pools[i].own > n ? g->pools[i].own - n : 0);
+	group_evicted(g, i, n, for_whom);
+	return 0;
+}
+
 static int write_control(const Node *node, char *text, const Caller *by)
 {
-	char *word[4];
+	char *word[5];
 	Process *p;
 	uint64_t n;
 	int count = 0;
 
 	(void)node, (void)by;
-	for (text = strip(text); text && count < 4; count++)
+	for (text = strip(text); text && count < 5; count++)
 		word[count] = strsep(&text, " ");
 	if (text)
 		return -EINVAL;
 	if (count == 4 && strcmp(word[0], "charge") == 0)
 		return control_charge(word[1], word[2], word[3]);
+	if (count == 5 && strcmp(word[0], "evict") == 0)
+		return control_evict(word[1], word[2], word[3], word[4]);
 	if (count == 4 && strcmp(word[0], "region") == 0 && strcmp(word[1], "+") == 0)
 		return parse_word(word[3], INT64_MAX, &n) < 0 ? -EINVAL : region_add(word[2], n);
 	if (count == 3 && strcmp(word[0], "region") == 0 && strcmp(word[1], "-") == 0)
@@ -641,6 +703,8 @@ const FileType file_types[] = {
 	{ "dmem.min", 0644, IN_GROUPS | DMEM, VALUE_MIN, show_dmem, write_dmem },
 	{ "dmem.low", 0644, IN_GROUPS | DMEM, VALUE_LOW, show_dmem, write_dmem },
 	{ "dmem.max", 0644, IN_GROUPS | DMEM, VALUE_MAX, show_dmem, write_dmem },
+	{ "dmem.events", 0444, IN_GROUPS | DMEM | SERIES | POLLED, 0, show_dmem_events, NULL },
+	{ "dmem.events.local", 0444, IN_GROUPS | DMEM | SERIES | POLLED, 1, show_dmem_events, NULL },
 	{ "emu.control", 0600, IN_ROOT | HIDDEN, 0, NULL, write_control },
 };
 const size_t n_file_types = ARRAY_SIZE(file_types);

@@ -31,8 +31,17 @@ typedef struct Node {
 	mode_t mode;
 	uid_t uid;
 	gid_t gid;
+	uint64_t n_events;		/* times that it told of a change */
+	LIST_HEAD(, Opened) opened;
 	LIST_ENTRY(Node) all;
 } Node;
+
+/* An open file that may be waited for. */
+typedef struct Opened {
+	uint64_t seen;			/* of its n_events, when it was read */
+	struct fuse_pollhandle *waiting;
+	LIST_ENTRY(Opened) of_node;
+} Opened;
 
 struct FileType {
 	const char *name;
@@ -43,8 +52,9 @@ struct FileType {
 	int (*write)(const Node *n, char *text, const Caller *by);
 };
 
-/* HELPED: our helper writes to it, and is not root when we are not. */
-enum { IN_ROOT = 1, IN_GROUPS = 2, DMEM = 4, HIDDEN = 8, HELPED = 16 };
+/* HELPED: our helper writes to it, and is not root when we are not. SERIES: only with the companion kernel series.
+ * POLLED: tells of changes by POLLPRI. */
+enum { IN_ROOT = 1, IN_GROUPS = 2, DMEM = 4, HIDDEN = 8, HELPED = 16, SERIES = 32, POLLED = 64 };
 
 typedef struct Process {
 	pid_t pid;
@@ -74,6 +84,8 @@ struct Group {
 extern const FileType file_types[];
 extern const size_t n_file_types;
 extern Group *tree_root;
+/* Files of the companion kernel series are there as well; set before there are groups. */
+extern bool with_series;
 
 /* Takes a kernel-style number ("8G", "0x1000") of at most max. */
 int parse_word(const char *word, uint64_t max, uint64_t *ret);
@@ -99,5 +111,7 @@ void tree_free(void);
 
 /* The group's "populated" changed. */
 void emu_populated_changed(const Group *g);
+/* The file has new text: wakes up who waits for that. */
+void emu_file_changed(Node *n);
 /* Call process_remove(p) once pidfd becomes readable. */
 int emu_watch(int pidfd, void *p);

@@ -76,10 +76,11 @@ class Process:
 
 
 class Sandbox:
-    def __init__(self, build, regions=None, log_level='debug'):
+    def __init__(self, build, regions=None, log_level='debug', series=False):
         self.build = pathlib.Path(build)
         self.regions = REGIONS if regions is None else regions
         self.log_level = log_level
+        self.series = series  # a kernel with the companion series
         self.children = []
         self.processes = []
         self.mounts = []
@@ -152,7 +153,7 @@ class Sandbox:
         self.set_user(1000, 'active')
 
     def _start_cgroup(self):
-        argv = [self.build / 'tests/emu/cgroupemu']
+        argv = [self.build / 'tests/emu/cgroupemu', *(['--series'] if self.series else [])]
         for name, size in self.regions.items():
             argv += ['--region', f'{name}={size}']
         emu = self._spawn(argv + [self.cgroup], stdout=subprocess.PIPE)

@@ -80,11 +80,12 @@ class Listener:
 class Case(unittest.TestCase):
     config = FAST   # None: start() is called by the test
     regions = None
+    series = False
     maxDiff = None
 
     @classmethod
     def setUpClass(cls):
-        cls.box = sandbox.Sandbox(BUILD, cls.regions)
+        cls.box = sandbox.Sandbox(BUILD, cls.regions, series=cls.series)
         cls.box.__enter__()
         cls.addClassCleanup(cls.box.__exit__, None, None, None)
         cls.polkit = None
