@@ -9,7 +9,9 @@
 /* A socket is there a moment before somebody listens; where nobody does after this, it is a left-over. */
 #define REFUSED_MAX_USEC (4 * USEC_PER_SEC)
 
-static const SourceType *const types[] = { &source_gamescope, &source_kwin, &source_x11, &source_gamemode };
+static const SourceType *const types[] = {
+	&source_gamescope, &source_kwin, &source_sway, &source_x11, &source_gamemode,
+};
 
 typedef enum Phase {
 	PHASE_IDLE,

@@ -102,12 +102,6 @@ static int on_compositor_end(sd_event_source *s _unused_, int fd _unused_, uint3
 	return 0;
 }
 
-static bool is_nested(const ProcessRef *compositor)
-{
-	return process_ref_has_environ(compositor, "WAYLAND_DISPLAY") ||
-	       process_ref_has_environ(compositor, "DISPLAY");
-}
-
 static void set_compositor(Gamescope *g, uint32_t told, uint64_t now)
 {
 	static const char comm[] = "gamescope";
@@ -127,7 +121,7 @@ static void set_compositor(Gamescope *g, uint32_t told, uint64_t now)
 	if (r >= 0)
 		r = sd_event_add_io(source_get_event(g->source), &g->compositor_end, g->compositor.pidfd, EPOLLIN,
 				    on_compositor_end, g);
-	g->state.nested = r >= 0 && is_nested(&g->compositor);
+	g->state.nested = r >= 0 && process_ref_is_nested(&g->compositor);
 }
 
 static void set_state(Gamescope *g, const GamescopeView *v, uint64_t now)

@@ -6,6 +6,7 @@
 
 typedef struct Printer {
 	json_object *list; /* NULL: a table */
+	int source_width, place_width;
 	bool known;
 } Printer;
 
@@ -28,12 +29,21 @@ static void make_plain(char *s)
 			*s = '?';
 }
 
-static void print_line(const AgentLine *l)
+static void measure_line(const AgentLine *l, void *userdata)
+{
+	Printer *p = userdata;
+
+	p->source_width = MAX(p->source_width, (int)strlen(l->source));
+	p->place_width = MAX(p->place_width, (int)strlen(strempty(l->place)));
+}
+
+static void print_line(const Printer *p, const AgentLine *l)
 {
 	const State *s = &l->state;
 	char who[40] = "-", appid[16] = "-", comm[16];
 
-	(void)printf("%c %-9s %-6s ", l->counts ? '*' : ' ', l->source, l->place ? l->place : "-");
+	(void)printf("%c %-*s %-*s ", l->counts ? '*' : ' ', p->source_width, l->source, p->place_width,
+		     l->place ? l->place : "-");
 	if (l->why) {
 		(void)printf("%s\n", l->why);
 		return;
@@ -90,16 +100,21 @@ static void on_line(const AgentLine *l, void *userdata)
 	if (p->list)
 		(void)json_object_array_add(p->list, line_to_json(l));
 	else
-		print_line(l);
+		print_line(p, l);
 }
 
 bool once_print(Agent *a, bool json)
 {
-	Printer p = { .list = json ? json_object_new_array() : NULL };
+	Printer p = {
+		.list = json ? json_object_new_array() : NULL,
+		.source_width = strlen("SOURCE"),
+		.place_width = strlen("PLACE"),
+	};
 
+	agent_each(a, measure_line, &p);
 	if (!json)
-		(void)printf("  %-9s %-6s %-26s %-10s %-8s %s\n", "SOURCE", "PLACE", "IN FRONT", "APPID", "MENU",
-			     "RUNNING");
+		(void)printf("  %-*s %-*s %-26s %-10s %-8s %s\n", p.source_width, "SOURCE", p.place_width, "PLACE",
+			     "IN FRONT", "APPID", "MENU", "RUNNING");
 	agent_each(a, on_line, &p);
 	if (json) {
 		(void)puts(json_object_to_json_string_ext(p.list, JSON_C_TO_STRING_PRETTY |

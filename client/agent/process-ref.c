@@ -202,6 +202,12 @@ int process_ref_get_cgroup(const ProcessRef *p, char **ret)
 	return 0;
 }
 
+bool process_ref_is_nested(const ProcessRef *compositor)
+{
+	return process_ref_has_environ(compositor, "WAYLAND_DISPLAY") ||
+	       process_ref_has_environ(compositor, "DISPLAY");
+}
+
 void process_ref_get_comm(const ProcessRef *p, char buf[static 16])
 {
 	auto_free char *text = NULL;

@@ -29,5 +29,7 @@ uint64_t boottime_usec(void);
 bool process_ref_has_environ(const ProcessRef *p, const char *name);
 /* Its control groups, as the kernel lists them: only to be compared with those of others. */
 int process_ref_get_cgroup(const ProcessRef *p, char **ret);
+/* Is this compositor a window of another one, by the environment that it began with? */
+bool process_ref_is_nested(const ProcessRef *compositor);
 /* Its name, for people; "?" if it cannot be read. */
 void process_ref_get_comm(const ProcessRef *p, char buf[static 16]);

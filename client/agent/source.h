@@ -42,6 +42,14 @@ void source_changed(Source *s);
  * goes in the directories. -ENODEV: this place is not of this kind, so only then. text: why, for people; a literal. */
 void source_failed(Source *s, int error, const char *text);
 
+/* Programs say many things that nobody here asks for, such as titles that change all the time, and that must not cost a
+ * wake-up each: what comes faster than this is read all at once (sd_event_source_set_ratelimit()). */
+#define SOURCE_STORM_INTERVAL_USEC (50 * USEC_PER_MSEC)
+#define SOURCE_STORM_BURST 8
+
+/* Who does not answer for so long is over. */
+#define SOURCE_ANSWER_MAX_USEC (10 * USEC_PER_SEC)
+
 /* --- the types, in the order of their ranks */
 
-extern const SourceType source_gamescope, source_kwin, source_x11, source_gamemode;
+extern const SourceType source_gamescope, source_kwin, source_sway, source_x11, source_gamemode;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "parse.h"
+#include "unix-socket.h"
 #include "x-place.h"
 
 #define SOCKET_DIR "/tmp/.X11-unix"
@@ -22,13 +22,11 @@ int x_places_probe(Probe *p)
 {
 	auto_closedir DIR *d = opendir(SOCKET_DIR);
 	struct dirent *de;
-	struct stat st;
 	int r;
 
 	r = probe_watch(p, SOCKET_DIR);
 	while (r >= 0 && d && (de = readdir(d)))
-		if (de->d_name[0] == 'X' && fstatat(dirfd(d), de->d_name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
-		    S_ISSOCK(st.st_mode) && st.st_uid == getuid())
+		if (de->d_name[0] == 'X' && unix_socket_is_own(dirfd(d), de->d_name))
 			r = found_display(p, de->d_name + 1);
 	return r;
 }

@@ -5,17 +5,14 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <xcb/res.h>
 #include <xcb/xcbext.h>
 
+#include "source.h"
+#include "unix-socket.h"
 #include "xserver.h"
 
 #define GREETING_MAX_SEC 2
-/* Some properties that nobody here asks for change with each input, which must not cost a wake-up each. What comes
- * faster than this is read all at once. */
-#define STORM_INTERVAL_USEC (50 * USEC_PER_MSEC)
-#define STORM_BURST 8
 #define COOKIE_NAME "MIT-MAGIC-COOKIE-1"
 
 typedef struct Answer {
@@ -80,26 +77,9 @@ static xcb_connection_t *greet(int fd, xcb_auth_info_t *auth)
 	return c;
 }
 
-static int open_socket(const char *path, struct ucred *ret_peer)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	auto_close int fd = -EBADF;
-	socklen_t size = sizeof(*ret_peer);
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	(void)strcpy(address.sun_path, path);
-	/* Not blocking: one whose queue is full is as good as one that is not there. */
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, ret_peer, &size) < 0)
-		return -errno;
-	return TAKE_FD(fd);
-}
-
 static int connect_with(const char *path, xcb_auth_info_t *auth, XServer *x)
 {
-	int fd = open_socket(path, &x->peer), error;
+	int fd = unix_socket_connect(path, &x->peer), error;
 
 	if (fd < 0)
 		return fd;
@@ -356,7 +336,7 @@ static int attach(sd_event *event, XServer *x)
 	if (r >= 0)
 		r = sd_event_source_set_prepare(x->io, on_prepare);
 	if (r >= 0)
-		r = sd_event_source_set_ratelimit(x->io, STORM_INTERVAL_USEC, STORM_BURST);
+		r = sd_event_source_set_ratelimit(x->io, SOURCE_STORM_INTERVAL_USEC, SOURCE_STORM_BURST);
 	if (r >= 0)
 		r = sd_event_source_set_description(x->io, "x-server");
 	return r;

@@ -24,7 +24,8 @@ class Usage(unittest.TestCase):
         self.assertEqual((err, (out, err)), ('', self.run_agent('-h')))
         for line in out.splitlines():
             self.assertLessEqual(len(line), 80, line)
-        for word in ('--once', '--json', '--source', '--verbose', '--version', 'gamescope', 'kwin', 'x11', 'gamemode'):
+        for word in ('--once', '--json', '--source', '--verbose', '--version', 'gamescope', 'kwin', 'sway', 'x11',
+                     'gamemode'):
             self.assertIn(word, out)
 
     def test_version(self):
@@ -43,7 +44,7 @@ class Usage(unittest.TestCase):
     def test_once_without_anything(self):
         out, err = self.run_agent('--once', status=3)
         self.assertEqual(err, '')
-        self.assertRegex(out, r'(?m)^  gamescope - +not there$')
+        self.assertRegex(out, r'(?m)^  gamescope +- +not there$')
         lines = json.loads(self.run_agent('--once', '--json', status=3)[0])
         names = self.run_agent('--help')[0].split('Sources:\n')[1].split('\n')[0].split(',')
         self.assertEqual([(li['source'], li['front']) for li in lines], [(n.strip(), 'unknown') for n in names])

@@ -79,6 +79,28 @@ class Desktop(XCase):
         self.activate('Liar')
         self.wait_report(self.mock, 'the liar', game=liar.pid)
 
+    def test_i3(self):
+        """What its own socket would say, it says to X: another window, and an empty workspace."""
+        self.desk.xserver(5)
+        self.desk.env['DISPLAY'] = ':5'
+        config = self.desk.runtime / 'i3-config'
+        config.write_text('# i3 config file (v4)\nfont pango:monospace 8\n')
+        i3 = self.desk.spawn('i3', '-c', str(config), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(lambda: self.tool('i3-msg', '-t', 'get_version'), 'i3')
+        agent = self.desk.agent()
+        self.wait_report(self.mock, 'an empty workspace', source='x11', game=None)
+        first, second = self.xterm('One'), self.xterm('Two')
+        self.wait_report(self.mock, 'the second', game=second.pid)
+        self.tool('i3-msg', '[class=One]', 'focus')
+        self.wait_report(self.mock, 'the first', game=first.pid)
+        self.tool('i3-msg', 'workspace', '2')
+        self.wait_report(self.mock, 'an empty workspace', game=None)
+        self.tool('i3-msg', 'workspace', '1')
+        self.wait_report(self.mock, 'back', source='x11', game=first.pid)
+        time.sleep(0.3)
+        self.assertEqual(agent.usage(2)[1], 0)
+        self.assertIsNone(i3.poll())
+
     def test_no_window_manager(self):
         self.desk.xserver(5)
         self.desk.env['DISPLAY'] = ':5'
@@ -197,8 +219,8 @@ class Together(XCase):
         self.assertEqual(lines['gamescope', ':1']['appid'], GAME)
         p = subprocess.run([desk.AGENT, '--once'], env=self.desk.env, capture_output=True, text=True, check=True)
         self.assert_clean(p.stdout)
-        self.assertRegex(p.stdout, rf'(?m)^\* gamescope :1 +{self.game} \(sleep\) +{GAME} +closed +0$')
-        self.assertRegex(p.stdout, r'(?m)^  x11       :5 +\d+ \(xterm\) +- +unknown +0$')
+        self.assertRegex(p.stdout, rf'(?m)^\* gamescope +:1 +{self.game} \(sleep\) +{GAME} +closed +0$')
+        self.assertRegex(p.stdout, r'(?m)^  x11 +:5 +\d+ \(xterm\) +- +unknown +0$')
 
 
 if __name__ == '__main__':

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: MIT
+"""The sources that are sockets, beside fakes of their other ends: whatever a socket of sway's may say, or not say."""
+
+import json
+import os
+import pathlib
+import socket
+import struct
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'client'))
+import desk  # noqa: E402
+from desk import wait_for  # noqa: E402
+from test_gamescope import Case  # noqa: E402
+
+
+class Server:
+    """A socket; what a connection to it is told, says talk(connection). All stay open until it is closed."""
+
+    def __init__(self, path, talk=lambda connection: None):
+        self.path, self.talk, self.connections = path, talk, []
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(str(path))
+        self.listener.listen(10)
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            connection.settimeout(10)
+            self.connections.append(connection)
+            try:
+                self.talk(connection)
+            except OSError:
+                pass  # it is gone
+
+    def send(self, data):
+        for connection in self.connections:
+            try:
+                connection.sendall(data)
+            except OSError:
+                pass
+
+    def close(self, unlink=True):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        for s in (self.listener, *self.connections):
+            s.close()
+        if unlink:
+            self.path.unlink(missing_ok=True)
+
+
+class SocketCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.mock = self.vramd()
+
+    def server(self, path, talk=lambda connection: None):
+        server = Server(self.desk.runtime / path, talk)
+        self.addCleanup(lambda: server.thread.is_alive() and server.close())
+        return server
+
+    def why(self, source, place):
+        line = self.desk.once('--source', source, status=3)[source, place]
+        self.assertEqual(line['front'], 'unknown')
+        return line['why']
+
+    def assert_quiet(self, agent):
+        time.sleep(0.3)
+        self.assertEqual(agent.usage(2)[1], 0)
+
+
+class Sway(SocketCase):
+    PLACE = 'sway-ipc.0.1.sock'
+
+    def message(self, kind, payload, size=None):
+        data = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+        return b'i3-ipc' + struct.pack('=II', len(data) if size is None else size, kind) + data
+
+    def tree(self, pid):
+        return self.message(4, {'type': 'root', 'focus': [2], 'nodes': [
+            {'type': 'con', 'id': 2, 'focus': [], 'nodes': [], 'pid': pid}]})
+
+    def sway(self, *pieces):
+        """Says this to each that comes, piece by piece."""
+        def talk(connection):
+            self.assertTrue(connection.recv(1000).startswith(b'i3-ipc'))
+            for piece in pieces:
+                connection.sendall(piece)
+                time.sleep(0.05)
+        return self.server(self.PLACE, talk)
+
+    def whole(self):
+        return self.message(2, {'success': True}) + self.tree(self.game)
+
+    def test_in_pieces(self):
+        data = self.whole()
+        self.sway(*(data[i:i + 40] for i in range(0, len(data), 40)))
+        self.desk.agent()
+        self.wait_report(self.mock, 'the game', source='sway', game=self.game)
+
+    def test_half_a_message(self):
+        """It is kept, costs no wake-up, and then the whole one counts."""
+        server = self.sway(self.whole())
+        agent = self.desk.agent()
+        self.wait_report(self.mock, 'the game', game=self.game)
+        event = self.message(0x80000003, {'change': 'focus', 'container': {'name': 'x' * 5000}})
+        server.send(event[:3000])
+        self.assert_quiet(agent)
+        server.send(event[3000:])
+        time.sleep(0.3)
+        server.send(self.tree(self.other))
+        self.wait_report(self.mock, 'the other', game=self.other)
+
+    def test_no_answer(self):
+        """Neither then nor later: the source is over in the end."""
+        server = self.sway(self.whole())
+        self.desk.agent()
+        sender = self.wait_report(self.mock, 'the game', game=self.game)['sender']
+        server.talk = lambda connection: None
+        server.send(self.message(0x80000000, {'change': 'focus'}) + self.tree(self.other)[:30])
+        wait_for(lambda: not self.mock.bus.name_has_owner(sender), 'the end of the source', timeout=15)
+
+    def test_garbage(self):
+        place = str(self.desk.runtime / self.PLACE)
+        ok = self.message(2, {'success': True})
+        for why, data in (
+                ('what it says makes no sense', b'HTTP/1.1 400 Bad Request\r\n\r\n'),
+                ('what it says makes no sense', self.message(2, {'success': False}) + self.tree(self.game)),
+                ('what it says makes no sense', ok + self.message(4, b'{"type": "root"')),
+                ('what it says makes no sense', ok + self.message(4, b'[' * 100000)),
+                ('what it says makes no sense', ok + self.message(4, {'type': 'con', 'pid': self.game})),
+                ('what it says makes no sense', ok + self.message(4, b'', size=0xffffffff)),
+                ('no answer yet', ok + self.message(4, b'{}', size=8 << 20)),
+                ('it does not say who is in front', ok + self.tree(1)),
+                ('it does not say who is in front', ok + self.message(4, {'type': 'root', 'focus': [7]}))):
+            with self.subTest(why, data=data[:80]):
+                server = self.sway(data)
+                self.assertEqual(self.why('sway', place), why)
+                server.close()
+
+    def test_somebody_elses(self):
+        """A file, a link to a socket, and a socket of another user's are not even connected to."""
+        other = self.server('elsewhere', lambda c: self.fail('it was connected to'))
+        os.symlink(other.path, self.desk.runtime / self.PLACE)
+        (self.desk.runtime / 'sway-ipc.0.2.sock').touch()
+        theirs = self.server('sway-ipc.0.3.sock', lambda c: self.fail('it was connected to'))
+        os.chown(theirs.path, 4242, 4242)
+        self.assertEqual(list(self.desk.once('--source', 'sway', status=3)), [('sway', None)])
+
+    def test_by_its_variable(self):
+        server = self.server('elsewhere/sway', lambda c: c.sendall(self.whole()))
+        env = {'SWAYSOCK': str(server.path)}
+        self.assertEqual(self.desk.once(env=env)['sway', str(server.path)]['pid'], self.game)
+
+
+if __name__ == '__main__':
+    desk.run_tests()
