@@ -47,9 +47,9 @@ void source_failed(Source *s, int error, const char *text);
 #define SOURCE_STORM_INTERVAL_USEC (50 * USEC_PER_MSEC)
 #define SOURCE_STORM_BURST 8
 
-/* Who does not answer for so long is over. */
+/* Who does not answer for so long is over. Hyprland stands still for 5 s when any program asks it nothing. */
 #define SOURCE_ANSWER_MAX_USEC (10 * USEC_PER_SEC)
 
 /* --- the types, in the order of their ranks */
 
-extern const SourceType source_gamescope, source_kwin, source_sway, source_x11, source_gamemode;
+extern const SourceType source_gamescope, source_kwin, source_sway, source_hyprland, source_x11, source_gamemode;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The sources that are sockets, beside fakes of their other ends: whatever a socket of sway's may say, or not say."""
+"""The sources that are sockets, beside fakes of their other ends: Hyprland, which does not run without a graphics card,
+and whatever else a socket of sway's may say, or not say."""
 
 import json
 import os
@@ -14,6 +15,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'client'
 import desk  # noqa: E402
 from desk import wait_for  # noqa: E402
 from test_gamescope import Case  # noqa: E402
+
+GAME = 1091500
+SIGNATURE = '5f2a1b7c_1732990000_42'
 
 
 class Server:
@@ -75,6 +79,133 @@ class SocketCase(Case):
     def assert_quiet(self, agent):
         time.sleep(0.3)
         self.assertEqual(agent.usage(2)[1], 0)
+
+
+class Hyprland(SocketCase):
+    def setUp(self):
+        super().setUp()
+        self.asked, self.delay = 0, 0
+        self.window = {}
+
+    def talk(self, connection):
+        """One question a connection; until it is asked, all of Hyprland waits."""
+        self.assertEqual(connection.recv(100), b'j/activewindow')
+        self.asked += 1
+        window = self.window
+        time.sleep(self.delay)
+        connection.sendall(window if isinstance(window, bytes) else json.dumps(window, indent=4).encode())
+        connection.close()
+
+    def hyprland(self, signature=SIGNATURE):
+        directory = f'hypr/{signature}'
+        self.questions = self.server(f'{directory}/.socket.sock', self.talk)
+        self.events = self.server(f'{directory}/.socket2.sock')
+
+    def show(self, pid, address, name='foot', tell=True):
+        self.window = {'address': f'0x{address}', 'mapped': True, 'workspace': {'id': 1, 'name': '1'}, 'class': name,
+                       'title': 'activewindowv2>>', 'pid': pid, 'xwayland': False} if pid else {}
+        if tell:
+            self.tell(address)
+
+    def tell(self, address):
+        self.events.send(f'activewindow>>foot,a > b\nactivewindowv2>>{address}\n'.encode())
+
+    def wait_game(self, what, game, **want):
+        return self.wait_report(self.mock, what, source='hyprland', game=game, menu='unknown', **want)
+
+    def start(self):
+        self.hyprland()
+        self.show(self.game, 'a0', tell=False)
+        agent = self.desk.agent()
+        self.wait_game('what was there before', self.game, compositor=os.getpid())
+        return agent
+
+    def test_windows(self):
+        agent = self.start()
+        self.show(self.other, 'b0', f'steam_app_{GAME}')
+        self.wait_game('another one', self.other, appid=GAME)
+        self.show(None, '')
+        self.wait_game('an empty workspace', None, appid=None)
+        self.show(self.game, 'a0')
+        self.wait_game('back', self.game)
+        self.assertEqual(self.asked, 4)
+        self.assert_quiet(agent)
+        self.assertEqual(len({r['sender'] for r in self.reports(self.mock)}), 1)
+
+    def test_titles(self):
+        """The same window again, a thousand times: it is not even asked."""
+        self.start()
+        self.show(self.other, 'b0')
+        self.wait_game('another one', self.other)
+        asked, n = self.asked, len(self.mock.log())
+        for _ in range(1000):
+            self.tell('b0')
+        self.show(self.game, 'a0')
+        self.wait_game('the next', self.game)
+        self.assertEqual((self.asked, len(self.mock.log())), (asked + 1, n + 1))
+
+    def test_while_it_is_asked(self):
+        """What moves before the answer is there is asked once more, and the last answer counts."""
+        self.start()
+        self.delay = 0.3
+        self.show(self.other, 'b0')
+        wait_for(lambda: self.asked == 2, 'the question')
+        self.show(self.game, 'a0')
+        self.wait_game('the one in between', self.other)
+        self.wait_game('the last', self.game)
+        self.assertEqual(self.asked, 3)
+
+    def test_storm(self):
+        self.start()
+        for i in range(2000):
+            self.show(self.other if i % 2 else self.game, 'b0' if i % 2 else 'a0')
+        self.wait_game('the last', self.other)
+        self.assertLess(self.asked, 500)
+
+    def test_in_pieces(self):
+        self.start()
+        self.show(self.other, 'b0', tell=False)
+        for byte in b'activewindowv2>>b0\n':
+            self.events.send(bytes([byte]))
+            time.sleep(0.002)
+        self.wait_game('another one', self.other)
+
+    def test_ends_and_comes_back(self):
+        self.start()
+        sender = self.reports(self.mock)[-1]['sender']
+        for server in (self.questions, self.events):
+            server.close(unlink=False)  # as after kill -9
+        wait_for(lambda: not self.mock.bus.name_has_owner(sender), 'the end of the connection')
+        self.assertEqual(self.mock.log('Withdraw'), [])
+        self.show(self.other, 'b0', tell=False)
+        self.hyprland('another_1_2')
+        self.wait_game('the next one', self.other)
+
+    def test_garbage(self):
+        self.hyprland()
+        for window in (b'', b'unknown request', b'{"pid": ', b'\0' * 1000, b'[' * 5000, b'{} {}'):
+            self.window = window
+            self.assertEqual(self.why('hyprland', SIGNATURE), 'what it says makes no sense', window)
+        self.window = b'{' + b' ' * 100000
+        self.assertEqual(self.why('hyprland', SIGNATURE), 'it does not take questions')
+        self.window = {'pid': 1}
+        self.assertEqual(self.why('hyprland', SIGNATURE), 'it does not say who is in front')
+        # A line without end.
+        self.show(self.game, 'a0', tell=False)
+        self.desk.agent()
+        sender = self.wait_game('the game', self.game)['sender']
+        self.events.send(b'x' * 200000)
+        wait_for(lambda: not self.mock.bus.name_has_owner(sender), 'the end of the connection')
+        wait_for(lambda: self.reports(self.mock)[-1]['sender'] != sender, 'the next try')
+
+    def test_no_answer(self):
+        """It is asked and says nothing: after a while the source is over, and nobody hangs until then."""
+        self.start()
+        self.delay = 20
+        self.addCleanup(setattr, self, 'delay', 0)
+        sender = self.reports(self.mock)[-1]['sender']
+        self.show(self.other, 'b0')
+        wait_for(lambda: not self.mock.bus.name_has_owner(sender), 'the end of the source', timeout=15)
 
 
 class Sway(SocketCase):

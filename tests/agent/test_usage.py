@@ -24,8 +24,8 @@ class Usage(unittest.TestCase):
         self.assertEqual((err, (out, err)), ('', self.run_agent('-h')))
         for line in out.splitlines():
             self.assertLessEqual(len(line), 80, line)
-        for word in ('--once', '--json', '--source', '--verbose', '--version', 'gamescope', 'kwin', 'sway', 'x11',
-                     'gamemode'):
+        for word in ('--once', '--json', '--source', '--verbose', '--version', 'gamescope', 'kwin', 'sway', 'hyprland',
+                     'x11', 'gamemode'):
             self.assertIn(word, out)
 
     def test_version(self):
