@@ -10,7 +10,8 @@
 #define REFUSED_MAX_USEC (4 * USEC_PER_SEC)
 
 static const SourceType *const types[] = {
-	&source_gamescope, &source_kwin, &source_sway, &source_hyprland, &source_x11, &source_gamemode,
+	&source_gamescope, &source_kwin, &source_sway, &source_hyprland, &source_x11, &source_toplevel,
+	&source_gamemode,
 };
 
 typedef enum Phase {

@@ -52,4 +52,5 @@ void source_failed(Source *s, int error, const char *text);
 
 /* --- the types, in the order of their ranks */
 
-extern const SourceType source_gamescope, source_kwin, source_sway, source_hyprland, source_x11, source_gamemode;
+extern const SourceType source_gamescope, source_kwin, source_sway, source_hyprland, source_x11, source_toplevel,
+	source_gamemode;

@@ -148,7 +148,7 @@ class Agent:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
             s.bind(path)
             os.chown(path, desk.uid, desk.uid)
-            s.settimeout(10)
+            s.settimeout(30)
             self.process = desk.spawn(AGENT, *options, env=dict(env, NOTIFY_SOCKET=path), stderr=stderr)
             while 'READY=1' not in s.recv(4096).decode():
                 pass

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The sources that are sockets, beside fakes of their other ends: Hyprland, which does not run without a graphics card,
-and whatever else a socket of sway's may say, or not say."""
+and whatever else a socket of sway's or of Wayland's may say, or not say."""
 
 import json
 import os
@@ -290,6 +290,46 @@ class Sway(SocketCase):
         server = self.server('elsewhere/sway', lambda c: c.sendall(self.whole()))
         env = {'SWAYSOCK': str(server.path)}
         self.assertEqual(self.desk.once(env=env)['sway', str(server.path)]['pid'], self.game)
+
+
+class Wayland(SocketCase):
+    def test_no_list_of_windows(self):
+        """As with KWin, mutter and weston: it is somebody else's, and left in peace."""
+        def talk(connection):
+            self.assertEqual(len(connection.recv(1000)), 24)  # get_registry and sync
+            connection.sendall(struct.pack('=IHH II', 2, 0, 28, 1, 7) + b'wl_shm\0\0' + struct.pack('=I', 1))
+            connection.sendall(struct.pack('=IHH I', 3, 0, 12, 1))
+        server = self.server('wayland-0', talk)
+        self.assertEqual(self.why('foreign-toplevel', 'wayland-0'), 'it does not list its windows')
+        agent = self.desk.agent()
+        wait_for(lambda: len(server.connections) >= 2, 'the agent')
+        self.assert_quiet(agent)
+
+    def test_garbage(self):
+        ended, waits = 'the compositor has ended', 'no answer yet'
+        for i, (why, data) in enumerate((
+                (waits, b'\xff' * 64), (waits, b'HTTP/1.1 400 Bad Request\r\n\r\n'), (waits, b'\0' * 64),
+                (ended, struct.pack('=IHH', 1, 9, 8)), (ended, struct.pack('=IHHIII', 1, 0, 20, 1, 1, 0xffffff)),
+                (ended, struct.pack('=IHHIII', 1, 0, 20, 1, 1, 0)), (ended, struct.pack('=IHHII', 2, 0, 16, 1, 0)))):
+            def talk(connection, data=data):
+                connection.recv(1000)
+                connection.sendall(data)
+            server = self.server(f'wayland-{i}', talk)
+            self.assertEqual(self.why('foreign-toplevel', f'wayland-{i}'), why, data)
+            server.close()
+
+    def test_silence(self):
+        """Who says nothing is waited for, at no cost; the other sources go on; and in the end it is over."""
+        self.server('wayland-0')
+        self.server(f'hypr/{SIGNATURE}/.socket.sock', lambda c: (
+            c.recv(100), c.sendall(json.dumps({'pid': self.game}).encode()), c.close()))
+        hyprland = self.server(f'hypr/{SIGNATURE}/.socket2.sock')
+        agent = self.desk.agent()
+        self.wait_report(self.mock, 'the game', source='hyprland', game=self.game)
+        self.assert_quiet(agent)
+        agent.kill()
+        hyprland.close()
+        self.desk.agent()  # ready, after a while
 
 
 if __name__ == '__main__':

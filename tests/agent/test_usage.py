@@ -25,7 +25,7 @@ class Usage(unittest.TestCase):
         for line in out.splitlines():
             self.assertLessEqual(len(line), 80, line)
         for word in ('--once', '--json', '--source', '--verbose', '--version', 'gamescope', 'kwin', 'sway', 'hyprland',
-                     'x11', 'gamemode'):
+                     'x11', 'foreign-toplevel', 'gamemode'):
             self.assertIn(word, out)
 
     def test_version(self):

@@ -117,9 +117,11 @@ class Sway(wayland.WaylandCase):
         lines = wait_for(lambda: (li := self.desk.once(env=self.clients)) and
                          any(s == 'x11' and v['pid'] for (s, _), v in li.items()) and li, 'all of them')
         found = {source: line for (source, place), line in lines.items() if place}
-        self.assertLessEqual({'sway', 'x11'}, set(found))
+        self.assertLessEqual({'sway', 'x11', 'foreign-toplevel'}, set(found))
         self.assertEqual([s for s, line in found.items() if line['counts']], ['sway'])
         self.assertEqual((found['sway']['pid'], found['x11']['pid']), (xterm.pid, xterm.pid))
+        # There is no unit of that name, and so it does not know.
+        self.assertEqual(found['foreign-toplevel']['front'], 'unknown')
 
     def test_once(self):
         self.sway()
