@@ -16,6 +16,7 @@ typedef enum SectionKind {
 	SECTION_MENU,
 	SECTION_BACKGROUND,
 	SECTION_KERNEL,
+	SECTION_FOCUS,
 	SECTION_USER,
 	SECTION_GAME,    /* [game ID], into a GameConfig */
 	SECTION_SERVICE, /* [service NAME], into a ServiceConfig */

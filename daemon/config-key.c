@@ -7,8 +7,9 @@
 const char *const config_sections[_SECTION_MAX] = {
 	[SECTION_POLICY] = "policy",         [SECTION_COMPOSITOR] = "compositor",
 	[SECTION_MENU] = "menu",             [SECTION_BACKGROUND] = "background",
-	[SECTION_KERNEL] = "kernel",         [SECTION_USER] = "user",
-	[SECTION_GAME] = "game",             [SECTION_SERVICE] = "service",
+	[SECTION_KERNEL] = "kernel",         [SECTION_FOCUS] = "focus",
+	[SECTION_USER] = "user",             [SECTION_GAME] = "game",
+	[SECTION_SERVICE] = "service",
 };
 
 /* --- Types of values ------------------------------------------------------------------------- */
@@ -329,6 +330,7 @@ const Key config_keys[] = {
 	CONFIG_KEY(KERNEL, "EvictPriority", knob_switch, knobs[KNOB_EVICT_PRIORITY], "yes"),
 	CONFIG_KEY(KERNEL, "DisplaceLower", knob_switch, knobs[KNOB_DISPLACE_LOWER], "yes"),
 	CONFIG_KEY(KERNEL, "GfxoffDelay", knob_msec, knobs[KNOB_GFXOFF_DELAY], "keep"),
+	CONFIG_KEY(FOCUS, "Worker", bool, worker, "yes"),
 	CONFIG_KEY(USER, "Allow", list, allow_users, ""),
 	CONFIG_KEY(USER, "Deny", list, deny_users, ""),
 	GAME_KEY("Name", string, name, ""),

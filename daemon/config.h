@@ -74,6 +74,9 @@ typedef struct Config {
 	/* [kernel] */
 	KnobWish knobs[_KNOB_MAX];
 
+	/* [focus] */
+	bool worker;             /* start an agent for users who have none */
+
 	/* [user] */
 	char **allow_users;      /* names or numbers; empty = all */
 	char **deny_users;

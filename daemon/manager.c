@@ -332,6 +332,7 @@ static int client_new(Manager *m, sd_bus_message *message, Client **ret)
 		r = -EBUSY;
 	if (r >= 0 && sd_bus_creds_get_pid(creds, &c->pid) < 0)
 		c->pid = 0;
+	c->is_worker = c->pid > 0 && manager_is_worker(c->uid, c->pid);
 	c->about = c->uid;
 	if (r >= 0)
 		r = sd_bus_track_new(m->bus, &c->track, on_client_gone, c);
@@ -453,6 +454,7 @@ static void drop_bus(Manager *m)
 {
 	if (m->focus)
 		manager_free_clients(m);
+	manager_forget_worker_calls(m);
 	m->polkit = polkit_free(m->polkit);
 	m->unit_monitor = unit_monitor_free(m->unit_monitor);
 	m->bus = sd_bus_close_unref(m->bus);
@@ -689,6 +691,7 @@ Manager *manager_free(Manager *m)
 	drop_bus(m);
 	region_monitor_free(m->region_monitor);
 	manager_free_games(m);
+	manager_free_workers(m);
 	manager_free_users(m);
 	sd_event_source_disable_unref(m->reconnect_source);
 	sd_event_source_disable_unref(m->update_source);

@@ -113,6 +113,20 @@ void manager_forget_units(Manager *m);
 User *manager_find_user(const Manager *m, uid_t uid); /* NULL: not logged in */
 bool manager_user_active(const Manager *m, uid_t uid);
 
+/* --- Workers (worker.c) ---------------------------------------------------------------------- */
+
+/* An agent that vramd has started for a user who has none. */
+typedef struct Worker Worker;
+
+#define MANAGER_AGENT_UNIT "vramd-agent.service" /* a user's own */
+/* After each update: starts and stops them, as users and their agents come and go. */
+void manager_update_workers(Manager *m);
+/* The process is the worker of that user. */
+bool manager_is_worker(uid_t uid, pid_t pid);
+/* The bus is gone, and with it the answers to what was asked. */
+void manager_forget_worker_calls(Manager *m);
+void manager_free_workers(Manager *m);
+
 /* --- Easing (sampler.c) ---------------------------------------------------------------------- */
 
 typedef struct Sampler {
@@ -176,6 +190,7 @@ typedef struct Client {
 	uid_t uid;
 	pid_t pid;
 	uid_t about;      /* whose session its last report was about; its own at first */
+	bool is_worker;   /* vramd has started it */
 	bool may_report;  /* polkit said yes once; forgotten when sessions change */
 	sd_bus_track *track; /* tells when it leaves the bus */
 	Manager *manager;
@@ -230,6 +245,8 @@ struct Manager {
 
 	User *users;
 	size_t n_users, n_users_alloc;
+	Worker **workers;
+	size_t n_workers, n_workers_alloc;
 	User nobody; /* its rate is that of all who have no session */
 	KnownUnit *units;
 	size_t n_units, n_units_alloc;

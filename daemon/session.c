@@ -58,6 +58,8 @@ static int collect_patterns(const Config *c, Patterns *p)
 
 	r = add_pattern(p, "app-steam-app*.scope");
 	if (r >= 0)
+		r = add_pattern(p, MANAGER_AGENT_UNIT);
+	if (r >= 0)
 		r = add_patterns(p, c->compositor_units);
 	if (r >= 0)
 		r = add_patterns(p, c->menu_units);

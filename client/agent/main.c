@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <signal.h>
 #include <systemd/sd-daemon.h>
+#include <systemd/sd-login.h>
 
 #include "agent.h"
 #include "build-config.h"
@@ -164,6 +165,15 @@ static int run_on(Run *run)
 	return r < 0 ? STATUS_FAILURE : STATUS_OK;
 }
 
+/* A service may not have been told of what kind the session is, and one of the system is not. */
+static void learn_session(void)
+{
+	auto_free char *session = NULL, *type = NULL;
+
+	if (sd_uid_get_display(getuid(), &session) >= 0 && sd_session_get_type(session, &type) >= 0)
+		(void)setenv("XDG_SESSION_TYPE", type, false);
+}
+
 static int run_with(const Options *o)
 {
 	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
@@ -205,5 +215,6 @@ int main(int argc, char **argv)
 	r = parse_argv(argc, argv, &o);
 	if (r != 0)
 		return r < 0 ? STATUS_USAGE : STATUS_OK;
+	learn_session();
 	return run_with(&o);
 }

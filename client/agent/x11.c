@@ -45,6 +45,9 @@ static int x11_probe(Probe *p)
 	/* There vramd reads the shell's own marks, and to ask Xwayland would only start it. */
 	if (is_wayland() && strstr(strempty(getenv("XDG_CURRENT_DESKTOP")), "GNOME"))
 		return 0;
+	/* Any Xwayland of a desktop may be such a one. */
+	if (is_wayland() && !getenv("DISPLAY"))
+		return 0;
 	return getenv("DISPLAY") ? x_place_probe_own(p) : x_places_probe(p);
 }
 

@@ -153,11 +153,23 @@ install_vramd() {
 
 # install_agent: the same for vramd-agent and the library that it uses, for the service managers of users to come
 install_agent() {
-	local agent unit=$BUILD/systemd/vramd-agent.service
+	install_agent_program
+	install -D -m644 -t /etc/systemd/user $BUILD/systemd/vramd-agent.service
+}
+
+# install_worker: the same where users have no such unit, and vramd starts it itself
+install_worker() {
+	install_agent_program
+	install -D -m644 -t /etc/systemd/system $BUILD/systemd/vramd-agent@.service
+	install -D -m644 -t /usr/share/polkit-1/rules.d $SRC/dbus/io.github.vramd1.rules
+	systemctl daemon-reload
+}
+
+install_agent_program() {
+	local agent
 	[ -x $BUILD/client/agent/vramd-agent ] || skip "no vramd-agent in the build directory"
-	agent=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' $unit)
+	agent=$(sed -n 's/^ExecStart=\([^ ]*\).*/\1/p' $BUILD/systemd/vramd-agent.service)
 	install -D -m755 $BUILD/client/agent/vramd-agent "$agent"
 	install -D -m644 $BUILD/client/lib/libvramd.so.0 /usr/lib/libvramd.so.0
 	ldconfig
-	install -D -m644 -t /etc/systemd/user $unit
 }

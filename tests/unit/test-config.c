@@ -133,6 +133,7 @@ static void test_defaults(void **state)
 	assert_knob(c->knobs, KNOB_EVICT_PRIORITY, KNOB_SET, 1);
 	assert_knob(c->knobs, KNOB_DISPLACE_LOWER, KNOB_SET, 1);
 	assert_knob(c->knobs, KNOB_GFXOFF_DELAY, KNOB_KEEP, 0);
+	assert_true(c->worker);
 	assert_list(c->allow_users, "");
 	assert_list(c->deny_users, "");
 	assert_list(c->allow_games, "");
@@ -153,6 +154,7 @@ static void test_every_key(void **state)
 		"[background]\nShare=25%\nMax=2G\nUnits=x.scope\n"
 		"[kernel]\nThrottleHard=0\nThrottleSoft=1min\nThrottleLevels=3\nReclaimBackoff=5ms\n"
 		"ContigWindow=no\nEvictPriority=keep\nDisplaceLower=off\nGfxoffDelay=200ms\n"
+		"[focus]\nWorker=no\n"
 		"[user]\nAllow=1000 alice\nDeny=0\n"
 		"[game 1091500]\nName=A Game\nMin=1G\nLow=max\nProtect=no\nEasing=no\n"
 		"ThrottleHard=1s\nThrottleSoft=0\nThrottleLevels=8\nReclaimBackoff=keep\nContigWindow=yes\n"
@@ -194,6 +196,7 @@ static void test_every_key(void **state)
 	assert_knob(c->knobs, KNOB_EVICT_PRIORITY, KNOB_KEEP, 0);
 	assert_knob(c->knobs, KNOB_DISPLACE_LOWER, KNOB_SET, 0);
 	assert_knob(c->knobs, KNOB_GFXOFF_DELAY, KNOB_SET, 200);
+	assert_false(c->worker);
 	assert_list(c->allow_users, "1000 alice");
 	assert_list(c->deny_users, "0");
 
@@ -852,7 +855,7 @@ static void test_print_round_trip(void **state)
 		"max\nDebounce=1us\n"
 		"Grace=1001ms\nDenyGames=a\n b\n[compositor]\nFloor=0\nUnits=\n[menu]\nShare=5T\n"
 		"[background]\nShare=0%\nMax=100%\n[kernel]\nThrottleHard=keep\nThrottleSoft=1500ms\n"
-		"ThrottleLevels=8\nContigWindow=no\nGfxoffDelay=0\n[user]\nAllow=x y z\n[game 5]\nName=x=y "
+		"ThrottleLevels=8\nContigWindow=no\nGfxoffDelay=0\n[focus]\nWorker=no\n[user]\nAllow=x y z\n[game 5]\nName=x=y "
 		"[z]\nMin=1K\nThrottleHard=0\nEvictPriority=keep\n"
 		"[game exe=A b]\nProtect=no\n[game unit=*]\nLow=1\n[service a.slice]\nMax=0\n",
 	};

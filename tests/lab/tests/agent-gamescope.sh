@@ -5,37 +5,12 @@
 set -euo pipefail
 # shellcheck source=tests/lab/tests/vramd.sh
 . /lab/src/tests/lab/tests/vramd.sh
+# shellcheck source=tests/lab/tests/gamescope.sh
+. /lab/src/tests/lab/tests/gamescope.sh
 
-FAKE=$BUILD/tests/agent/fake-gamescope
 COMPOSITOR=$DECK/session.slice/gamescope-session.service
 STEAM=$DECK/app.slice/steam-launcher.service
-APPID=1091500 HOME_APPID=769 XID=4194304
-grace=3 answers=0
-
-# --- gamescope
-
-start_gamescope() {
-	rm -f "$WORK/commands" "$WORK/answers"
-	mkfifo -m 666 "$WORK/commands"
-	: > "$WORK/answers"
-	chmod 666 "$WORK/answers"
-	as deck systemd-run --user --quiet --collect --unit=gamescope-session --slice=session.slice \
-		"$SRC/tests/lab/tests/gamescope-session" "$FAKE" "$WORK/commands" "$WORK/answers"
-	exec 9<> "$WORK/commands"
-	answers=1
-	wait_until 30 has_lines "$WORK/answers" 1
-}
-
-say() {
-	echo "$*" >&9
-	answers=$((answers + 1))
-	wait_until 10 has_lines "$WORK/answers" $answers
-}
-
-# show GFX APP: what is shown, and who has the input
-show() {
-	say steam "$1" "$2" $XID :1 "$XID:$HOME_APPID:$STEAM_PID" "$XID:$APPID:$GAME_PID"
-}
+grace=3
 
 # --- values
 
@@ -80,12 +55,10 @@ below_menu=(told open gamescope "$front" "$floor" "$lent")
 
 mkdir -p /etc/vramd
 printf '[policy]\nGrace=%ss\n' $grace > /etc/vramd/vramd.conf
-[ -d /tmp/.X11-unix ] || mkdir -m 1777 /tmp/.X11-unix
 setup_vramd
 install_agent
 start_seat_session deck
-as deck systemd-run --user --quiet --collect --unit=steam-launcher sleep infinity
-STEAM_PID=$(as deck systemctl --user show -P MainPID steam-launcher.service)
+start_steam
 start_game deck $APPID --device $GPU0 --size 2M --count 48
 
 echo "--- the agent first, then gamescope"

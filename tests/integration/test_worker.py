@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""vramd asks systemd, which is a mock here, for an agent where a user has none."""
+
+import subprocess
+import time
+
+import dbus
+import dbusmock
+
+from support import FAST, Case, Source, main, wait_for
+
+UNIT = 'vramd-agent@1000.service'
+SYSTEMD = 'org.freedesktop.systemd1'
+JOB = 'ret = dbus.ObjectPath("/org/freedesktop/systemd1/job/7")'
+REFUSED = 'raise dbus.exceptions.DBusException("no such unit", name="org.freedesktop.systemd1.NoSuchUnit")'
+DELAY = 5  # s, as vramd.conf(5) says
+
+
+class Worker(Case):
+    config = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        server = dbusmock.DBusTestCase.spawn_server(SYSTEMD, '/org/freedesktop/systemd1', SYSTEMD + '.Manager',
+                                                    system_bus=True, stdout=subprocess.DEVNULL)
+        cls.box.children.append(server)
+        bus = cls.box.connect()
+        wait_for(lambda: bus.name_has_owner(SYSTEMD), 'the mock of systemd')
+        cls.systemd = dbus.Interface(bus.get_object(SYSTEMD, '/org/freedesktop/systemd1'), dbusmock.MOCK_IFACE)
+        cls.systemd.AddMethod('', 'Subscribe', '', '', '')
+
+    def begin(self, config=FAST, start=JOB):
+        self.systemd.AddMethod('', 'StartUnit', 'ss', 'o', start)
+        self.systemd.AddMethod('', 'StopUnit', 'ss', 'o', JOB)
+        self.systemd.ClearCalls()
+        self.start(config=config)
+
+    def calls(self, method):
+        return [tuple(map(str, args)) for _, name, args in self.systemd.GetCalls() if name == method]
+
+    def wait_calls(self, method, n):
+        wait_for(lambda: len(self.calls(method)) == n, f'{n} calls of {method}', timeout=4 * DELAY)
+        self.assertEqual(set(self.calls(method)), {(UNIT, 'replace')})
+
+    def test_started_and_stopped(self):
+        began = time.monotonic()
+        self.begin()
+        self.wait_calls('StartUnit', 1)
+        self.assertGreater(time.monotonic() - began, DELAY - 1)
+        self.assertEqual(self.calls('StopUnit'), [])
+        group = self.box.unit('vramd-agent.service', slice_='session.slice')
+        self.wait_calls('StopUnit', 1)
+        self.box.rmdir(group)
+        self.wait_calls('StartUnit', 2)
+        game = self.box.process(self.box.unit('app-steam-app10-1.scope'))
+        source = Source(self.box, 'x11', 1000)
+        self.open.append(source)
+        source.report(game=game)
+        self.wait_calls('StopUnit', 2)
+        self.box.set_user(1000, None)
+        time.sleep(1)
+        self.assertEqual((len(self.calls('StartUnit')), len(self.calls('StopUnit'))), (2, 2))
+
+    def test_not_wanted(self):
+        """Switched off; not to be protected; not at a seat."""
+        for config, state in ((FAST + '[focus]\nWorker=no\n', 'active'), (FAST + '[user]\nDeny=1000\n', 'active'),
+                              (FAST + '[policy]\nEnabled=no\n', 'active'), (FAST, 'online')):
+            with self.subTest(config=config, state=state):
+                self.box.set_user(1000, state)
+                self.begin(config)
+                time.sleep(DELAY + 2)
+                self.assertEqual(self.calls('StartUnit'), [])
+                self.box.stop()
+
+    def test_logged_out(self):
+        self.begin()
+        self.wait_calls('StartUnit', 1)
+        self.box.set_user(1000, None)
+        self.wait_calls('StopUnit', 1)
+
+    def test_refused(self):
+        """One line in the log, and no more than a try for each change, each after a longer time."""
+        self.begin(start=REFUSED)
+        self.wait_calls('StartUnit', 1)
+        wait_for(lambda: f"Cannot start '{UNIT}': no such unit" in self.log(), 'the line')
+        for n in range(3):
+            self.box.unit(f'app-steam-app{20 + n}-1.scope')
+            time.sleep(1)
+        self.assertEqual(len(self.calls('StartUnit')), 1)
+        self.wait_calls('StartUnit', 2)
+        self.assertEqual(self.log().count(f"Cannot start '{UNIT}'"), 2)  # the second one only with --verbose
+        self.assertEqual(self.calls('StopUnit'), [])
+
+
+if __name__ == '__main__':
+    main()
