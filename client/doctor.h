@@ -43,5 +43,7 @@ void doctor_check_services(Doctor *d);
 void doctor_check_rivals(Doctor *d);
 /* What the companion kernel series would give. */
 void doctor_check_series(Doctor *d);
+/* Who sees which game is in front. */
+void doctor_check_focus(Doctor *d);
 /* What the daemon says: state, abilities, regions, and whether its values still stand. */
 void doctor_check_daemon(Doctor *d);

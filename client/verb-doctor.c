@@ -155,6 +155,7 @@ static int run_doctor(Context *c, int argc _unused_, char **argv _unused_)
 		ask_daemon(&d, &s, &kernel);
 		if (d.snapshot)
 			doctor_check_daemon(&d);
+		doctor_check_focus(&d);
 		doctor_check_services(&d);
 		doctor_check_rivals(&d);
 		if (c->json)
@@ -176,8 +177,9 @@ const Verb verb_doctor = {
 	.name = "doctor",
 	.args = "",
 	.summary = "what stands in the way, and what to do",
-	.description = "Looks at the kernel, vramd, other programs that steer video memory, and system\n"
-		       "services that hold some, and says what to do about each. Changes nothing.\n"
+	.description = "Looks at the kernel, vramd, who sees which game is in front, other programs that\n"
+		       "steer video memory, and system services that hold some, and says what to do\n"
+		       "about each. Changes nothing.\n"
 		       "Exit status 1 if there is a problem; warnings and notes do not count.",
 	.options = options,
 	.json = true,

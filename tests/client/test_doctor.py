@@ -16,6 +16,16 @@ NAMES = ['throttle', 'reclaim-backoff', 'contig-window', 'evict-priority', 'disp
 ALL = ['dmem', 'dmem-peak', 'dmem-events', 'device-memory-properties']
 
 
+def line(source, place=None, why='not there', **more):
+    """One of vramd-agent --once --json."""
+    return {'source': source, 'place': place, 'counts': False, 'front': 'unknown', 'why': why, 'pid': None,
+            'menu': 'unknown', **more}
+
+
+def known(source, place, pid, counts=True, **more):
+    return line(source, place, None, front='process' if pid else 'nobody', pid=pid, counts=counts, **more)
+
+
 class Doctor(BusTest):
     def setUp(self):
         super().setUp()
@@ -28,6 +38,14 @@ class Doctor(BusTest):
         self.low = self.write(CGROUP + '/dmem.low', f'{CARD0} {7680 * MIB}\n')
         os.chmod(self.low, 0o644)
         self.write('sys/fs/cgroup/user.slice/x/dmem.low', f'{CARD0} {128 * MIB}\n')
+        self.env['PATH'] = f'{self.root}/bin:' + self.env['PATH']
+        self.agent(known('gamescope', ':0', 4242, menu='closed'))
+
+    def agent(self, *lines, text=None):
+        """What vramd-agent prints."""
+        text = json.dumps(lines) if text is None else text
+        path = self.write('bin/vramd-agent', f"#!/bin/sh\n[ \"$*\" = '--once --json' ] && cat <<'EOF'\n{text}\nEOF\n")
+        os.chmod(path, 0o755)
 
     def write(self, name, text):
         path = os.path.join(self.root, name)
@@ -123,6 +141,55 @@ class Doctor(BusTest):
         self.find(findings, 'ability', 'note', 'throttle is there, and off: ')
         self.find(findings, 'ability', 'note', 'contig-window is there, and off: ')
         self.find(findings, 'ability', 'ok', 'reclaim-backoff:')
+    def test_focus(self):
+        self.vramd()
+        self.agent(known('gamescope', ':0', 4242, menu='open'), line('kwin', 'bus', 'KWin is not there'), line('sway'),
+                   known('x11', ':1', None, counts=False), line('foreign-toplevel'))
+        findings = self.doctor()
+        self.find(findings, 'focus', 'ok', 'vramd goes by "gamescope".')
+        self.find(findings, 'focus', 'ok', 'gamescope (:0) says that process 4242 is in front; the menu is open.')
+        self.find(findings, 'focus', 'ok', 'kwin (bus) knows nothing: KWin is not there.')
+        self.find(findings, 'focus', 'ok', 'x11 (:1) says that nobody is in front, but a better one knows; a menu')
+        self.find(findings, 'focus', 'ok', 'Not there: sway, foreign-toplevel.')
+        self.assertEqual(len([f for f in findings if f['check'] == 'focus']), 5)
+
+    def test_focus_that_nobody_tells(self):
+        for source in ('', 'units', 'hold', 'gamemode'):
+            with self.subTest(source):
+                mock = self.vramd(FocusSource=source)
+                findings = self.doctor()
+                self.find(findings, 'focus', 'note', f'vramd goes by "{source}"' if source else 'Nobody tells vramd')
+                f = self.find(findings, 'focus', 'warning', 'gamescope knows who is in front, but nobody tells vramd')
+                self.assertIn('systemctl --user enable --now vramd-agent', f['advice'])
+                mock.process.kill()
+                mock.process.wait()
+
+    def test_focus_that_nobody_knows(self):
+        self.vramd(FocusSource='')
+        self.agent(line('gamescope'), line('x11', ':0', 'it does not\x1b[2J let us in'))
+        findings = self.doctor()
+        self.find(findings, 'focus', 'ok', 'x11 (:0) knows nothing')
+        level = 'note' if os.getuid() == 0 else 'warning'
+        self.find(findings, 'focus', level, 'no source knows who is in front.')
+        self.assertEqual('root' in json.dumps(findings), os.getuid() == 0)
+
+    def test_agent_that_is_broken(self):
+        self.vramd()
+        for text in ('', '{}', '[', '[1, null, {"place": 3}, []] x', 'x' * 300000):
+            self.agent(text=text)
+            self.doctor()
+        self.agent(text='{}')
+        self.find(self.doctor(), 'focus', 'warning', 'does not say what its sources see')
+
+    def test_agent_that_is_absent(self):
+        mock = self.vramd()
+        os.unlink(os.path.join(self.root, 'bin/vramd-agent'))
+        self.env['PATH'] = f'{self.root}/bin'
+        self.find(self.doctor(), 'focus', 'note', 'not installed')
+        mock.process.kill()
+        mock.process.wait()
+        self.vramd(FocusSource='')
+        self.find(self.doctor(), 'focus', 'warning', 'not installed')
 
     def test_rivals(self):
         self.vramd()
