@@ -136,6 +136,12 @@ class Desk:
             raise AssertionError(f'{p.returncode}: {p.stderr}')
         return {(line['source'], line['place']): line for line in json.loads(p.stdout)}
 
+    def show_once(self):
+        """What people see; tests/compositors/run shows it."""
+        p = subprocess.run([AGENT, '--once'], env=self.env, user=self.uid, group=self.uid, capture_output=True,
+                           text=True, timeout=30, check=False)
+        print(p.stdout + p.stderr, flush=True)
+
     def agent(self, *options, env=None, stderr=None):
         """Running, and ready as systemd is told."""
         return Agent(self, options, env or {}, stderr)

@@ -262,6 +262,7 @@ static uint64_t do_forget(void)
 /* The connection is kept: the window goes with it. */
 static uint64_t do_window(char **save)
 {
+	static const char class[] = "gamescope\0gamescope"; /* with the NUL at its end */
 	xcb_connection_t *c = xcb_connect(strtok_r(NULL, " ", save), NULL);
 	const xcb_screen_t *screen;
 	xcb_window_t window;
@@ -272,6 +273,8 @@ static uint64_t do_window(char **save)
 	window = xcb_generate_id(c);
 	xcb_create_window(c, XCB_COPY_FROM_PARENT, window, screen->root, 0, 0, 100, 100, 0,
 			  XCB_WINDOW_CLASS_INPUT_OUTPUT, screen->root_visual, 0, NULL);
+	xcb_change_property(c, XCB_PROP_MODE_REPLACE, window, XCB_ATOM_WM_CLASS, XCB_ATOM_STRING, 8, sizeof(class),
+			    class);
 	xcb_map_window(c, window);
 	free(xcb_get_input_focus_reply(c, xcb_get_input_focus(c), NULL));
 	return now_nsec();

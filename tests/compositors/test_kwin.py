@@ -78,6 +78,7 @@ class KWin(KWinCase):
             self.wait_kwin(name, game=p.pid)
         games = [r.get('game') for r in self.reports(self.mock)]
         self.assertNotIn(None, games[games.index(first.pid):])
+        self.desk.show_once()
         time.sleep(0.3)
         self.assertEqual(agent.usage(2)[1], 0)
         first.kill()
