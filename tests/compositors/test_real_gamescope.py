@@ -70,9 +70,9 @@ class Real(Case):
         self.desk.children.append(child)
         try:
             # No client may come before: when it left, its X server would end, and gamescope with it.
-            wait_for(started.exists, 'what it starts itself', timeout=60)
+            wait_for(started.exists, 'what it starts itself', timeout=200)
             wait_for(lambda: 'CARDINAL' in self.tool(':0', 'xprop', '-root', recorded.NAMES['display']),
-                     'its first look', timeout=60)
+                     'its first look', timeout=200)
         except TimeoutError as e:
             self.fail(f'{e}: {(self.desk.runtime / "gamescope.log").read_text(errors="replace")[-4000:]}')
         return child
