@@ -57,11 +57,15 @@ static void note_results(Manager *m, const int *results)
 	for (Knob k = 0; k < _KNOB_MAX; k++) {
 		int r = results[k];
 
-		if (r == -EROFS && came_later(m, k))
+		if (r == -EROFS && came_later(m, k)) {
+			if (!t->stale_sandbox)
+				log_notice("The module '%s' came after vramd: what vramd sets there waits until nothing is "
+					   "protected", knob_infos[k].module);
 			t->stale_sandbox = true;
-		else if (r < 0 && r != -ENOENT && r != t->results[k])
+		} else if (r < 0 && r != -ENOENT && r != t->results[k]) {
 			log_warning_errno(r, "Cannot set the parameter '%s' of '%s', ignoring: %m",
 					  knob_infos[k].parameter, knob_infos[k].module);
+		}
 		t->results[k] = r;
 	}
 }
@@ -72,7 +76,7 @@ static void leave_stale_sandbox(Manager *m)
 	if (!m->tuning.stale_sandbox || m->state == STATE_PROTECTING || hold_count(m->holds) > 0)
 		return;
 	m->tuning.stale_sandbox = false;
-	log_notice("A module of the kernel came after vramd: starting anew, to be able to set its parameters");
+	log_notice("Starting anew, to be able to set the parameters of a module that came after vramd");
 	(void)sd_event_exit(m->event, EX_TEMPFAIL);
 }
 

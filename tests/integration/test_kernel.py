@@ -322,7 +322,7 @@ class Modules(KernelCase):
             game.kill()
             self.assertEqual(self.box.daemon.wait(10), 75)
         self.box.daemon = None
-        self.assertIn('starting anew', self.log())
+        self.assertIn('Starting anew', self.log())
         self.start()
         self.settle()
         self.assert_tuned()
