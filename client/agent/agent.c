@@ -256,8 +256,9 @@ static const char *explain(int error)
 	case -ENODEV:
 		return "somebody else's";
 	case -ECONNREFUSED:
-	case -EAGAIN:
 		return "nobody listens";
+	case -EAGAIN:
+		return "it does not answer";
 	case -EACCES:
 		return "it does not let us in";
 	default:

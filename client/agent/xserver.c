@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <X11/Xauth.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -35,24 +36,66 @@ struct XServer {
 
 /* --- The greeting --------------------------------------------------------------------------- */
 
-static volatile sig_atomic_t greeting_fd = -1;
+/* A connection to a server that has not greeted in time. It is kept until the server does, as that will still read what
+ * we sent: when its first client leaves, one that was started with -terminate ends, as gamescope's are. */
+typedef struct Unanswered {
+	unsigned display;
+	int fd; /* 0 = none, as there is none that we open */
+} Unanswered;
+
+static Unanswered unanswered[8];
+static volatile sig_atomic_t greeting_fd = -1, dead_fd = -1, was_late;
+
+static Unanswered *find_unanswered(unsigned display, int fd)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(unanswered); i++)
+		if (fd > 0 ? unanswered[i].fd == 0 : unanswered[i].fd > 0 && unanswered[i].display == display)
+			return &unanswered[i];
+	return NULL;
+}
+
+static void keep_unanswered(unsigned display, int fd)
+{
+	Unanswered *u = find_unanswered(display, fd);
+
+	if (u)
+		*u = (Unanswered){ display, fd };
+	else
+		close_fd(fd);
+}
+
+/* Has it greeted, or ended? */
+static bool is_answered(const Unanswered *u)
+{
+	struct pollfd p = { .fd = u->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) > 0;
+}
+
+static void forget_unanswered(Unanswered *u)
+{
+	close_fd(u->fd);
+	*u = (Unanswered){};
+}
 
 static void on_alarm(int sig _unused_)
 {
 	int saved = errno;
 
-	(void)shutdown(greeting_fd, SHUT_RDWR);
+	was_late = true;
+	(void)dup3(dead_fd, greeting_fd, O_CLOEXEC);
 	errno = saved;
 }
 
-/* xcb waits for the greeting without end. A server that is stopped would stop us too, so after a while the socket is
- * shut down under its hands. */
+/* xcb waits for the greeting without end. A server that is stopped would stop us too, so after a while another socket,
+ * of which nobody has the other end, takes the place of the server's under its hands. */
 static xcb_connection_t *greet_in_time(int fd, xcb_auth_info_t *auth)
 {
 	struct itimerval limit = { .it_value.tv_sec = GREETING_MAX_SEC }, none = {};
 	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART }, old;
 	xcb_connection_t *c;
 
+	was_late = false;
 	greeting_fd = fd;
 	(void)sigaction(SIGALRM, &action, &old);
 	(void)setitimer(ITIMER_REAL, &limit, NULL);
@@ -61,6 +104,16 @@ static xcb_connection_t *greet_in_time(int fd, xcb_auth_info_t *auth)
 	(void)sigaction(SIGALRM, &old, NULL);
 	greeting_fd = -1;
 	return c;
+}
+
+static int make_dead_socket(void)
+{
+	int fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+		return -errno;
+	close_fd(fds[1]);
+	return fds[0];
 }
 
 /* xcb itself writes to standard error that a server refuses, at each try. */
@@ -77,19 +130,41 @@ static xcb_connection_t *greet(int fd, xcb_auth_info_t *auth)
 	return c;
 }
 
-static int connect_with(const char *path, xcb_auth_info_t *auth, XServer *x)
+static int greet_or_keep(int fd, unsigned display, xcb_auth_info_t *auth, XServer *x)
 {
-	int fd = unix_socket_connect(path, &x->peer), error;
+	auto_close int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3), dead = make_dead_socket();
+	int error;
 
-	if (fd < 0)
-		return fd;
+	if (copy < 0 || dead < 0) {
+		close_fd(fd);
+		return -EMFILE;
+	}
+	dead_fd = dead;
 	x->connection = greet(fd, auth);
 	error = xcb_connection_has_error(x->connection);
 	if (!error)
 		return 0;
 	xcb_disconnect(x->connection);
 	x->connection = NULL;
-	return error == XCB_CONN_CLOSED_MEM_INSUFFICIENT ? -ENOMEM : -EACCES;
+	if (!was_late)
+		return error == XCB_CONN_CLOSED_MEM_INSUFFICIENT ? -ENOMEM : -EACCES;
+	keep_unanswered(display, TAKE_FD(copy));
+	return -EAGAIN;
+}
+
+static int connect_with(const char *path, unsigned display, xcb_auth_info_t *auth, XServer *x)
+{
+	Unanswered *u = find_unanswered(display, -EBADF);
+	int r;
+
+	if (u && !is_answered(u))
+		return -EAGAIN;
+	r = unix_socket_connect(path, &x->peer);
+	if (r >= 0)
+		r = greet_or_keep(r, display, auth, x);
+	if (u)
+		forget_unanswered(u);
+	return r;
 }
 
 /* Is it the cookie of this display on this machine? Of another machine only by a rare chance, and then refused. */
@@ -113,7 +188,7 @@ static int connect_with_file(const char *path, const char *file, unsigned displa
 		if (fits(a, display)) {
 			xcb_auth_info_t auth = { a->name_length, a->name, a->data_length, a->data };
 
-			r = connect_with(path, &auth, x);
+			r = connect_with(path, display, &auth, x);
 		}
 		XauDisposeAuth(a);
 	}
@@ -127,10 +202,10 @@ static int connect_any(const char *path, unsigned display, char *const *files, X
 	/* Cookies first: a server may let its owner in without, but that is its own affair. */
 	for (; files && *files; files++) {
 		r = connect_with_file(path, *files, display, x);
-		if (r >= 0 || r == -ECONNREFUSED)
+		if (r >= 0 || r == -ECONNREFUSED || r == -EAGAIN)
 			return r;
 	}
-	return connect_with(path, NULL, x);
+	return connect_with(path, display, NULL, x);
 }
 
 /* --- Batches -------------------------------------------------------------------------------- */

@@ -23,7 +23,8 @@ typedef struct XCallbacks {
 
 /* Connects to a server's socket, by path: names that anybody may take (abstract sockets) are not tried. files: where
  * cookies may be, ending with NULL; may itself be NULL. Waits for the server's greeting, at most 2 s, since xcb knows
- * no other way. -ECONNREFUSED: nobody listens there; -EACCES: refused. userdata goes to the callbacks. */
+ * no other way. -ECONNREFUSED: nobody listens there; -EACCES: refused; -EAGAIN: it does not greet, or its queue is full.
+ * userdata goes to the callbacks. */
 int xserver_open(sd_event *event, const char *socket, unsigned display, char *const *files,
 		 const XCallbacks *callbacks, void *userdata, XServer **ret);
 XServer *xserver_close(XServer *x);

@@ -284,6 +284,23 @@ class Lives(Case):
         server.send_signal(signal.SIGCONT)
         self.wait_report(mock, 'the game', game=self.game)
 
+    def test_slow_to_greet(self):
+        """Nor does it end when we had no patience until it greets."""
+        mock = self.vramd()
+        server = self.desk.xserver(0, '-terminate')
+        server.send_signal(signal.SIGSTOP)
+        (self.desk.runtime / 'gamescope-0').touch()
+        log = self.desk.runtime / 'log'
+        with open(log, 'w', encoding='utf-8') as f:
+            self.desk.agent('--source', 'gamescope', '-v', stderr=f)
+        wait_for(lambda: 'will try again' in log.read_text(), 'its first try', timeout=60)
+        server.send_signal(signal.SIGCONT)
+        time.sleep(1)
+        self.assertIsNone(server.poll())
+        gamescope = self.desk.gamescope(':0')
+        self.show_game(gamescope)
+        self.wait_report(mock, 'the game', game=self.game)
+
     def test_a_left_over_socket(self):
         """Where nobody listens any more it is given up after some tries, until something comes or goes."""
         mock, gamescope, agent = self.start()
