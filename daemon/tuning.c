@@ -92,14 +92,16 @@ static void note_first_inodes(Manager *m)
 void manager_settle_knobs(Manager *m, const Game *front)
 {
 	const GameConfig *config = front ? game_config(m, front) : NULL;
-	KnobWish wishes[_KNOB_MAX] = { 0 };
+	KnobOrigin origins[_KNOB_MAX];
+	KnobWish wishes[_KNOB_MAX];
 	int results[_KNOB_MAX], r;
 	Tuning *t = &m->tuning;
 
 	leave_stale_sandbox(m);
 	for (Knob k = 0; k < _KNOB_MAX; k++)
-		t->origins[k] = find_wish(m, k, config, &wishes[k]);
-	if (t->settled && memcmp(wishes, t->wishes, sizeof(wishes)) == 0)
+		origins[k] = find_wish(m, k, config, &wishes[k]);
+	if (t->settled && memcmp(wishes, t->wishes, sizeof(wishes)) == 0 &&
+	    memcmp(origins, t->origins, sizeof(origins)) == 0)
 		return;
 	if (!t->started)
 		note_first_inodes(m);
@@ -108,6 +110,7 @@ void manager_settle_knobs(Manager *m, const Game *front)
 		log_warning_errno(r, "Cannot keep the old values of the kernel's parameters, ignoring: %m");
 	note_results(m, results);
 	memcpy(t->wishes, wishes, sizeof(wishes));
+	memcpy(t->origins, origins, sizeof(origins));
 	t->settled = t->started = true;
 	leave_stale_sandbox(m);
 	if (m->hooks)
@@ -146,6 +149,7 @@ int manager_check_knob(const Manager *m, Knob k, uint32_t value)
 
 int manager_set_knob(Manager *m, Knob k, uint32_t value)
 {
+	const KnobWish before = m->tuning.by_hand[k];
 	int r;
 
 	r = manager_check_knob(m, k, value);
@@ -156,7 +160,7 @@ int manager_set_knob(Manager *m, Knob k, uint32_t value)
 	settle_now(m, "a parameter of the kernel was set by hand");
 	r = m->tuning.results[k];
 	if (r < 0)
-		m->tuning.by_hand[k] = (KnobWish){ 0 };
+		m->tuning.by_hand[k] = before;
 	return r;
 }
 
