@@ -208,6 +208,7 @@ static const Field game_fields[] = {
 	FIELD(Game, peak, "Peak", "a{st}"),
 	FIELD(Game, spilled, "Spilled", "a{st}"),
 	FIELD(Game, evicted, "Evicted", "a{st}"),
+	FIELD(Game, evictions, "Evictions", "a{st}"),
 	FIELD(Game, name, "name", "s"),
 	FIELD(Game, uid, "uid", "u"),
 	FIELD(Game, mark, "mark", "s"),
@@ -251,6 +252,7 @@ static void game_done(Game *g)
 	amounts_done(&g->eased);
 	amounts_done(&g->spilled);
 	amounts_done(&g->evicted);
+	amounts_done(&g->evictions);
 }
 
 static void hold_done(Hold *h)

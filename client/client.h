@@ -46,7 +46,7 @@ typedef struct Game {
 	char *object, *name, *unit, *control_group, *mark, *role;
 	uint32_t appid, uid;
 	bool foreground;
-	Amounts current, peak, low, min, eased, spilled, evicted;
+	Amounts current, peak, low, min, eased, spilled, evicted, evictions;
 	uint64_t eased_usec; /* until its low is whole again */
 } Game;
 

@@ -66,6 +66,7 @@ json_object *json_from_game(const Game *g)
 	json_add(o, "eased", json_from_amounts(&g->eased));
 	json_add(o, "spilled", json_from_amounts(&g->spilled));
 	json_add(o, "evicted", json_from_amounts(&g->evicted));
+	json_add(o, "evictions", json_from_amounts(&g->evictions));
 	json_add_u64(o, "eased_usec", g->eased_usec);
 	return o;
 }

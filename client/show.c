@@ -200,6 +200,21 @@ static void show_easing(const Output *o, const Game *g, const Snapshot *s)
 	show_detail(o, "eased", text);
 }
 
+/* "card0/vram0 64 MiB, 12 buffers" */
+static void show_evicted(const Output *o, const Game *g, const Snapshot *s)
+{
+	auto_free char *amounts = amounts_text(&g->evicted, s), *text = NULL;
+	uint64_t buffers = 0;
+
+	if (!*strempty(amounts))
+		return;
+	for (size_t i = 0; i < g->evictions.n; i++)
+		buffers += g->evictions.v[i].bytes;
+	if (asprintf(&text, "%s, %" PRIu64 " buffers", amounts, buffers) < 0)
+		text = NULL;
+	show_detail(o, "evicted", text);
+}
+
 static void show_game_details(const Output *o, const Game *g, const Snapshot *s)
 {
 	static const struct {
@@ -221,7 +236,6 @@ static void show_game_details(const Output *o, const Game *g, const Snapshot *s)
 	show_detail(o, "known", known);
 	show_amounts(o, "min", &g->min, s);
 	show_amounts(o, "peak", &g->peak, s);
-	show_amounts(o, "evicted", &g->evicted, s);
 }
 
 static bool game_uses(const Game *g, const char *region)
@@ -267,6 +281,7 @@ void show_games(const Output *o, const Snapshot *s, bool details)
 	for (size_t i = 0; i < s->n_games; i++) {
 		show_game(o, &s->games[i], s, regions);
 		show_easing(o, &s->games[i], s);
+		show_evicted(o, &s->games[i], s);
 		if (details)
 			show_game_details(o, &s->games[i], s);
 	}

@@ -20,7 +20,7 @@ typedef struct Watch {
 
 /* One decision, in the form that both outputs need. */
 typedef struct Event {
-	const char *kind, *game, *label, *unit, *region, *menu, *source, *file, *state, *reason;
+	const char *kind, *game, *label, *unit, *region, *menu, *source, *file, *state, *by, *reason;
 	uint64_t bytes, ours, theirs;
 	bool has_bytes;
 	Amounts low;
@@ -70,7 +70,7 @@ static void print_json(const Event *e, const struct timespec *t)
 	} strings[] = {
 		{ "game", e->game },     { "name", e->label }, { "unit", e->unit },
 		{ "region", e->region }, { "menu", e->menu },  { "source", e->source },
-		{ "file", e->file },     { "state", e->state },
+		{ "file", e->file },     { "state", e->state }, { "by", e->by },
 	};
 
 	json_add_u64(o, "time", (uint64_t)t->tv_sec * USEC_PER_SEC + (uint64_t)t->tv_nsec / 1000);
@@ -125,8 +125,8 @@ static char *event_text(const Event *e)
 	} else if (streq(e->kind, "restored")) {
 		r = asprintf(&text, "%s has %s of %s again", e->label, format_bytes(ours, e->bytes), e->region);
 	} else if (e->has_bytes) { /* eased, evicted */
-		r = asprintf(&text, "%s lost %s of %s", e->label, format_bytes(ours, e->bytes),
-			     e->region);
+		r = asprintf(&text, "%s lost %s of %s%s%s", e->label, format_bytes(ours, e->bytes), e->region,
+			     *strempty(e->by) ? " to " : "", strempty(e->by));
 	} else {
 		return strdup(strempty(e->state)); /* the reason says the rest */
 	}
@@ -225,7 +225,12 @@ static int read_bytes(Watch *w, sd_bus_message *m, Event *e, const char *kind)
 
 static int read_evicted(Watch *w, sd_bus_message *m, Event *e)
 {
-	return read_bytes(w, m, e, "evicted");
+	int r = sd_bus_message_read(m, "ostss", &e->game, &e->region, &e->bytes, &e->by, &e->reason);
+
+	e->kind = "evicted";
+	e->has_bytes = true;
+	e->label = r < 0 ? NULL : label_of(w, e->game);
+	return r;
 }
 
 static int read_eased(Watch *w, sd_bus_message *m, Event *e)

@@ -21,11 +21,6 @@ static bool top_level_has(const Hierarchy *h, const char *file)
 	return false;
 }
 
-bool abilities_kernel_throttles(const Roots *roots)
-{
-	return knobs_throttle_active(roots);
-}
-
 void abilities_probe(const Roots *roots, const Hierarchy *h, const UnitMonitor *units,
 		     const char *names[static _ABILITY_MAX + 1])
 {
@@ -39,7 +34,7 @@ void abilities_probe(const Roots *roots, const Hierarchy *h, const UnitMonitor *
 		names[n++] = "dmem-events";
 	if (units && unit_monitor_has_device_memory(units) > 0)
 		names[n++] = "device-memory-properties";
-	if (abilities_kernel_throttles(roots))
+	if (knobs_throttle_active(roots))
 		names[n++] = "throttle";
 	names[n] = NULL;
 }

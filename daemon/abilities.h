@@ -10,12 +10,9 @@ typedef enum Ability {
 	ABILITY_DMEM_PEAK,      /* dmem.peak; with it, since 7.3, protected allocations evict the unprotected */
 	ABILITY_DMEM_EVENTS,    /* dmem.events: evictions are counted and told */
 	ABILITY_SYSTEMD_MEMORY, /* systemd's DeviceMemoryLow= */
-	ABILITY_THROTTLE,       /* see abilities_kernel_throttles() */
+	ABILITY_THROTTLE,       /* see knobs_throttle_active() */
 	_ABILITY_MAX,
 } Ability;
-
-/* The same as knobs_throttle_active(). */
-bool abilities_kernel_throttles(const Roots *roots);
 
 /* Fills names with a NULL-terminated list of static strings. The files of dmem are only there in groups
  * whose parent distributes it, so before the first game in front only the controller can be seen. h and

@@ -120,10 +120,10 @@ static int get_sizes(sd_bus *bus _unused_, const char *path _unused_, const char
 		bus_game_usage(m, g, "dmem.peak", values);
 	else if (streq(property, "Spilled"))
 		r = bus_game_spilled(m, g, values);
+	else if (streq(property, "Evictions"))
+		manager_evicted(m, g, values, NULL);
 	else
-		/* Evicted: the kernel only counts with dmem.events, which no released one has. */
-		for (size_t i = 0; i < m->regions.n; i++)
-			values[i] = UINT64_MAX;
+		manager_evicted(m, g, NULL, values);
 	return r < 0 ? r : bus_append_sizes(reply, &m->regions, values);
 }
 
@@ -142,6 +142,7 @@ static const sd_bus_vtable game_vtable[] = {
 	SD_BUS_PROPERTY("Peak", "a{st}", get_sizes, 0, 0),
 	SD_BUS_PROPERTY("Spilled", "a{st}", get_sizes, 0, 0),
 	SD_BUS_PROPERTY("Evicted", "a{st}", get_sizes, 0, 0),
+	SD_BUS_PROPERTY("Evictions", "a{st}", get_sizes, 0, 0),
 	SD_BUS_VTABLE_END,
 };
 

@@ -136,6 +136,21 @@ static void on_restored(Manager *m, const Game *g, const char *region, const cha
 		"Restored");
 }
 
+static void on_evicted(Manager *m, const Game *g, const char *region, uint64_t bytes, const char *by,
+		       const char *reason)
+{
+	auto_free char *path = bus_game_path(g);
+	char text[FORMAT_BYTES_MAX];
+
+	log_debug("'%s' lost %s of %s to %s: %s", game_name(m, g), format_bytes(text, bytes), region,
+		  *by ? by : "somebody", reason);
+	if (!path || !m->bus)
+		return;
+	warn_if(sd_bus_emit_signal(m->bus, VRAMD_PATH, VRAMD_IFACE_MANAGER, "Evicted", "ostss", path, region, bytes,
+				   by, reason),
+		"Evicted");
+}
+
 static void on_game_added(Manager *m, const Game *g)
 {
 	auto_free char *path = bus_game_path(g);
@@ -229,6 +244,7 @@ void bus_init(Manager *m, void (*ready)(Manager *m))
 		.contested = on_contested,
 		.eased = on_eased,
 		.restored = on_restored,
+		.evicted = on_evicted,
 		.game_added = on_game_added,
 		.game_removed = on_game_removed,
 		.regions_changed = on_regions_changed,

@@ -45,6 +45,18 @@ static void dump_easing(const Manager *m, const Game *g, FILE *f)
 				format_bytes(lost, e[i].lost), manager_eased_left(m, g) / USEC_PER_MSEC);
 }
 
+static void dump_evictions(const Manager *m, const Game *g, FILE *f)
+{
+	uint64_t buffers[DMEM_REGIONS_MAX], bytes[DMEM_REGIONS_MAX];
+	char text[FORMAT_BYTES_MAX];
+
+	manager_evicted(m, g, buffers, bytes);
+	for (size_t i = 0; i < m->regions.n; i++)
+		if (buffers[i] != UINT64_MAX && buffers[i] > 0)
+			fprintf(f, "      others evicted %s in %" PRIu64 " buffers of %s\n", format_bytes(text, bytes[i]),
+				buffers[i], m->regions.items[i].name);
+}
+
 static void dump_games(const Manager *m, FILE *f)
 {
 	fputs("\nGames:\n", f);
@@ -58,6 +70,7 @@ static void dump_games(const Manager *m, FILE *f)
 			g->shown_role == _ROLE_MAX ? "none" : group_role_to_string(g->shown_role),
 			yes_no(game_allowed(m, g)), g->unit.cgroup);
 		dump_easing(m, g, f);
+		dump_evictions(m, g, f);
 	}
 	fputs("\nProcesses watched:\n", f);
 	for (size_t i = 0; i < m->n_tracked; i++)

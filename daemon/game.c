@@ -19,6 +19,7 @@ static void game_close(Manager *m, Game *g)
 	game_identity_done(&g->identity);
 	cgroup_close(g->group);
 	free(g->easing);
+	manager_close_evictions(g);
 	free(g);
 }
 
@@ -428,6 +429,7 @@ static void game_reopen(Manager *m, Game *g)
 
 	if (cgroup_open(&m->hierarchy, g->unit.cgroup, &fresh) < 0)
 		return;
+	manager_close_evictions(g);
 	cgroup_close(g->group);
 	g->group = fresh;
 }

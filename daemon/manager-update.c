@@ -492,6 +492,7 @@ int manager_update(Manager *m, const char *reason)
 	tell_state(m, front);
 	manager_settle_knobs(m, front);
 	manager_settle_easing(m, reason);
+	manager_settle_evictions(m);
 	manager_update_workers(m);
 	plan_done(&before);
 	return 0;

@@ -67,8 +67,10 @@ static int refresh_regions(Manager *m)
 	if (r < 0)
 		return r;
 	m->regions = fresh;
-	if (!same_regions(&before, &fresh))
+	if (!same_regions(&before, &fresh)) {
 		manager_forget_easing(m);
+		manager_forget_evictions(m);
+	}
 	if (m->hooks)
 		m->hooks->regions_changed(m, &before);
 	regions_done(&before);
@@ -698,6 +700,7 @@ Manager *manager_free(Manager *m)
 	sd_event_source_disable_unref(m->rate_source);
 	sd_event_source_disable_unref(m->sampler.timer);
 	cgroup_close(m->sampler.root);
+	manager_forget_evictions(m);
 	m->update_source = NULL;
 	hold_table_free(m->holds);
 	focus_free(m->focus);

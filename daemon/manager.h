@@ -20,6 +20,7 @@
 
 typedef struct Manager Manager;
 typedef struct Game Game;
+typedef struct Evictions Evictions;
 
 typedef enum ManagerState {
 	STATE_UNSUPPORTED, /* no dmem here; `reason` says why */
@@ -61,6 +62,7 @@ struct Game {
 	GroupRole shown_role; /* as the bus was told; _ROLE_MAX: not protected */
 	Cgroup *group;
 	Easing *easing;     /* [regions.n] while it is looked at (sampler.c), else NULL */
+	Evictions *evictions; /* while it is protected, where the kernel counts (evictions.c); else NULL */
 };
 
 /* Finds or makes the game of a process. -ENOENT: it is in no unit that could be protected; -EDQUOT. */
@@ -145,6 +147,35 @@ uint64_t manager_eased_left(const Manager *m, const Game *g);
 void manager_settle_easing(Manager *m, const char *reason);
 /* Other regions: what was seen before says nothing any more. */
 void manager_forget_easing(Manager *m);
+/* So many bytes, by region, of a game were evicted for others: the kernel told. */
+void manager_ease_evicted(Manager *m, const Game *g, const uint64_t *bytes);
+
+/* --- Evictions (evictions.c) ------------------------------------------------------------------- */
+
+#define RIVALS_MAX 16
+
+/* Somebody whom we know, and who may have come in when a game lost memory. */
+typedef struct Rival {
+	Cgroup *group;
+	uint64_t use[DMEM_REGIONS_MAX];   /* at the last look */
+	uint64_t grown[DMEM_REGIONS_MAX]; /* from the one before it to the last */
+} Rival;
+
+typedef struct Rivals {
+	Rival *items[RIVALS_MAX];
+	size_t n;
+	sd_event_source *timer; /* when to tell of what was evicted */
+	uint64_t next_usec;     /* not before */
+} Rivals;
+
+/* After each update: the protected games are watched. */
+void manager_settle_evictions(Manager *m);
+/* What others evicted of a game since it came in front; values[n_regions], UINT64_MAX where the kernel does not count.
+ * Either may be NULL. */
+void manager_evicted(const Manager *m, const Game *g, uint64_t *ret_buffers, uint64_t *ret_bytes);
+void manager_close_evictions(Game *g);
+/* Of all games: other regions, or the end. */
+void manager_forget_evictions(Manager *m);
 
 /* --- The kernel's knobs (tuning.c) --------------------------------------------------------------- */
 
@@ -206,6 +237,9 @@ typedef struct ManagerHooks {
 	/* Its low was lowered in a region where it lost so many bytes; is what it was before. */
 	void (*eased)(Manager *m, const Game *g, const char *region, uint64_t lost, const char *reason);
 	void (*restored)(Manager *m, const Game *g, const char *region, const char *reason);
+	/* So many bytes of it were evicted for others; by: the unit that probably came in, or "". */
+	void (*evicted)(Manager *m, const Game *g, const char *region, uint64_t bytes, const char *by,
+			const char *reason);
 	void (*game_added)(Manager *m, const Game *g);
 	void (*game_removed)(Manager *m, const Game *g);
 	void (*regions_changed)(Manager *m, const Regions *before);
@@ -260,6 +294,7 @@ struct Manager {
 	size_t n_clients, n_clients_alloc;
 	sd_event_source *reconnect_source;
 	Sampler sampler;
+	Rivals rivals;
 	Tuning tuning;
 
 	/* what the bus shows; set by the update */

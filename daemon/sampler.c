@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Easing needs eyes where the kernel tells nothing: one timer looks at what the games in front use, one pread(2) a game
- * and look. It is off while there is no such game, or nothing to gain for it. */
-#include "abilities.h"
+ * and look. It is off while there is no such game, or nothing to gain for it. Where the kernel tells of evictions, the
+ * timer only ends what they began. */
+#include "knobs.h"
 #include "log.h"
 #include "manager.h"
 
@@ -70,6 +71,14 @@ static bool timer_is_on(const Manager *m)
 	return m->sampler.timer && sd_event_source_get_enabled(m->sampler.timer, NULL) > 0;
 }
 
+static bool kernel_throttles(Manager *m)
+{
+	m->sampler.throttled = knobs_throttle_active(&m->roots);
+	if (m->sampler.throttled)
+		manager_queue_update(m, "the kernel throttles by itself");
+	return m->sampler.throttled;
+}
+
 /* How full the regions are: the root group is charged for everybody. They fill up in seconds, so the games'
  * quick looks need not know it each time. */
 static void look_at_regions(Manager *m, uint64_t now)
@@ -78,9 +87,7 @@ static void look_at_regions(Manager *m, uint64_t now)
 	Sampler *s = &m->sampler;
 
 	s->regions_usec = now + EASING_SLOW_USEC;
-	s->throttled = abilities_kernel_throttles(&m->roots);
-	if (s->throttled)
-		manager_queue_update(m, "the kernel throttles by itself");
+	(void)kernel_throttles(m);
 	if (!s->root && cgroup_open(&m->hierarchy, "/", &s->root) < 0)
 		return;
 	if (cgroup_read_current(s->root, &table) < 0)
@@ -104,7 +111,8 @@ static void note_news(Manager *m, Easing *e, EasingNews news)
 	manager_queue_update(m, news == EASING_OVER ? "Easing= is over" : "the game in front lost memory");
 }
 
-static void look_at_game(Manager *m, const Game *g, uint64_t now, uint64_t *next)
+/* evicted: what the kernel told of since the last look, by region; NULL: nothing. */
+static void look_at_game(Manager *m, const Game *g, uint64_t now, const uint64_t *evicted, uint64_t *next)
 {
 	const PlanGroup *planned = plan_find(&m->plan, g->unit.cgroup);
 	auto_dmem_table DmemTable table = { 0 };
@@ -120,25 +128,48 @@ static void look_at_game(Manager *m, const Game *g, uint64_t now, uint64_t *next
 			look.low = planned->limits[i].value[DMEM_LOW];
 		if (look.low == 0)
 			continue; /* nothing to gain there */
-		note_news(m, e, easing_look(e, &look, m->config->easing_usec));
-		*next = MIN(*next, easing_next_usec(e, &look));
+		if (g->evictions) {
+			note_news(m, e, easing_evicted(e, &look, evicted ? evicted[i] : 0, m->config->easing_usec));
+			*next = MIN(*next, easing_is_on(e) ? e->until_usec : UINT64_MAX);
+		} else {
+			note_news(m, e, easing_look(e, &look, m->config->easing_usec));
+			*next = MIN(*next, easing_next_usec(e, &look));
+		}
 	}
 }
 
 static int on_look(sd_event_source *s _unused_, uint64_t usec _unused_, void *userdata)
 {
 	Manager *m = userdata;
-	uint64_t now, next;
+	uint64_t now, next = UINT64_MAX;
 
 	(void)sd_event_now(m->event, CLOCK_MONOTONIC, &now);
 	if (now >= m->sampler.regions_usec)
 		look_at_regions(m, now);
-	next = now + EASING_SLOW_USEC;
-	for (size_t i = 0; i < m->n_games; i++)
-		if (m->games[i]->easing)
-			look_at_game(m, m->games[i], now, &next);
-	set_timer(m, next);
+	for (size_t i = 0; i < m->n_games; i++) {
+		if (!m->games[i]->easing)
+			continue;
+		if (!m->games[i]->evictions)
+			next = MIN(next, now + EASING_SLOW_USEC);
+		look_at_game(m, m->games[i], now, NULL, &next);
+	}
+	if (next < UINT64_MAX)
+		set_timer(m, next);
 	return 0;
+}
+
+void manager_ease_evicted(Manager *m, const Game *g, const uint64_t *bytes)
+{
+	uint64_t now, planned, next = UINT64_MAX;
+
+	if (!g->easing || kernel_throttles(m))
+		return;
+	(void)sd_event_now(m->event, CLOCK_MONOTONIC, &now);
+	look_at_game(m, g, now, bytes, &next);
+	if (timer_is_on(m) && sd_event_source_get_time(m->sampler.timer, &planned) >= 0)
+		next = MIN(next, planned);
+	if (next < UINT64_MAX)
+		set_timer(m, next);
 }
 
 /* --- After an update ------------------------------------------------------------------------------ */
@@ -148,8 +179,8 @@ static void tell(Manager *m, const Game *g, size_t region, const char *reason)
 	Easing *e = &g->easing[region];
 	const char *name = m->regions.items[region].name;
 	EasingNews news = reason && easing_is_on(e) ? EASING_OVER : e->untold;
-	static const char *const reasons[] = {
-		[EASING_BEGUN] = "its use fell at once",
+	const char *const reasons[] = {
+		[EASING_BEGUN] = g->evictions ? "others needed room" : "its use fell at once",
 		[EASING_LOWERED] = "its use fell further",
 		[EASING_AGAIN] = "it got nothing back",
 	};
@@ -192,7 +223,7 @@ void manager_settle_easing(Manager *m, const char *reason)
 		bool front = g->shown_role == ROLE_FRONT && has_something_to_gain(m, g), wanted;
 
 		if (front && !any && !timer_is_on(m))
-			m->sampler.throttled = abilities_kernel_throttles(&m->roots);
+			m->sampler.throttled = knobs_throttle_active(&m->roots);
 		wanted = front && is_wanted(m, g);
 		for (size_t k = 0; g->easing && k < m->regions.n; k++)
 			tell(m, g, k, wanted ? NULL : reason);

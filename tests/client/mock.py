@@ -43,13 +43,13 @@ GAMES = {
         AppID=dbus.UInt32(1091500), Name='Cyberpunk 2077', Unit=UNIT, ControlGroup=CGROUP,
         User=dbus.UInt32(1000), Foreground=True, Low=amounts(card0=7680), Min=amounts(), Eased=amounts(),
         Current=amounts(card0=6246), Peak=amounts(card0=7000), Spilled=amounts(card0=312),
-        Evicted=amounts(card0=64)),
+        Evicted=amounts(card0=64), Evictions=dbus.Dictionary({CARD0: dbus.UInt64(12)}, signature='st')),
     # Its name tries to clear the terminal, to reorder text, and is far too long.
     PATH + '/game/2': properties(
         AppID=dbus.UInt32(0), Name='Evil\x1b[2J\u202eName ünïcode ' + 'x' * 60, Unit='app-x\\x2dy.scope',
         ControlGroup='/user.slice/x', User=dbus.UInt32(4242), Foreground=False,
         Low=amounts(card0=128), Min=amounts(card0=64), Eased=amounts(), Current=amounts(card0=256, card1=1),
-        Peak=amounts(), Spilled=amounts(), Evicted=amounts()),
+        Peak=amounts(), Spilled=amounts(), Evicted=amounts(), Evictions=amounts()),
 }
 LIST_EXTRA = {PATH + '/game/1': ('scope', 'front'), PATH + '/game/2': ('environ', 'background')}
 REGIONS = {
@@ -229,7 +229,7 @@ class Vramd(Base):
         self.FocusChanged(game, 'closed', 'gamescope', 'its window has the focus')
         self.Protected(game, UNIT, amounts(card0=7680), 'it came to the front')
         self.Contested(UNIT, CARD0, 'dmem.low', 7680 * MIB, 0, 'written by a program of the user')
-        self.Evicted(game, CARD0, 64 * MIB, 'the compositor took it')
+        self.Evicted(game, CARD0, 64 * MIB, 'gamescope-session.service', 'others needed room')
         self.Eased(game, CARD0, 128 * MIB, 'its use fell at once')
         self.Restored(game, CARD0, 7680 * MIB, 'Easing= is over')
         self.Released(dbus.ObjectPath(PATH + '/game/2'), 'app-x\\x2dy.scope', 'it\x1b[2J\nended')
@@ -251,8 +251,8 @@ class Vramd(Base):
     def Contested(self, unit, region, file, ours, theirs, reason):
         pass
 
-    @dbus.service.signal(MANAGER, signature='osts')
-    def Evicted(self, game, region, lost, reason):
+    @dbus.service.signal(MANAGER, signature='ostss')
+    def Evicted(self, game, region, lost, by, reason):
         pass
 
     @dbus.service.signal(MANAGER, signature='osts')

@@ -7,7 +7,7 @@ from support import BusTest, VRAMCTL, main
 
 MIB = 1 << 20
 CARD0 = 'drm/0000:03:00.0/vram0'
-AMOUNTS = ['current', 'peak', 'low', 'min', 'eased', 'spilled', 'evicted']
+AMOUNTS = ['current', 'peak', 'low', 'min', 'eased', 'spilled', 'evicted', 'evictions']
 
 
 class Read(BusTest):
@@ -63,7 +63,7 @@ class Read(BusTest):
         self.assertEqual(list(games[0]), ['object', 'appid', 'name', 'unit', 'control_group', 'uid',
                                           'mark', 'role', 'foreground', *AMOUNTS, 'eased_usec'])
         self.assertEqual([games[0][a].get(CARD0) for a in AMOUNTS],
-                         [6246 * MIB, 7000 * MIB, 7680 * MIB, None, None, 312 * MIB, 64 * MIB])
+                         [6246 * MIB, 7000 * MIB, 7680 * MIB, None, None, 312 * MIB, 64 * MIB, 12])
         self.assertIn('\x1b[2J\u202e', games[1]['name'])  # JSON carries what was said
 
     def test_eased(self):
@@ -83,6 +83,7 @@ class Read(BusTest):
         lines = self.run_ctl('top', '--json', '-n', '3', '-d', '100ms')[0].splitlines()
         self.assertEqual(len(lines), 3)
         self.assertEqual(json.loads(lines[2])['state'], 'protecting')
+        self.assertRegex(out, r'(?m)^    evicted +card0/vram0 64 MiB, 12 buffers$')
 
     def test_top_until_stopped(self):
         self.vramd()
@@ -149,7 +150,7 @@ class Watch(BusTest):
                 r'focus     Cyberpunk 2077 \(1091500\), menu closed, says gamescope - its window has',
                 r'protected Cyberpunk 2077 \(1091500\) in app-steam-app1091500-4242.scope: 7.5 GiB of drm',
                 r'contested dmem.low drm/\S+ of app-\S+: 7.5 GiB became 0 B - written by',
-                r'evicted   Cyberpunk 2077 \(1091500\) lost 64 MiB of drm/\S+ - the compositor',
+                r'evicted   Cyberpunk 2077 \(1091500\) lost 64 MiB of drm/\S+ to gamescope-session.service - others',
                 r'eased     Cyberpunk 2077 \(1091500\) lost 128 MiB of drm/\S+ - its use fell at once',
                 r'restored  Cyberpunk 2077 \(1091500\) has 7.5 GiB of drm/\S+ again - Easing= is over',
                 r'released  Evil\?\[2J\?Name \S+ x+ in app-x\\x2dy.scope - it\?\[2J ended',
@@ -166,6 +167,7 @@ class Watch(BusTest):
                           'focus'])
         self.assertEqual(events[1]['low'], {CARD0: 7680 * MIB})
         self.assertEqual((events[2]['ours'], events[2]['theirs']), (7680 * MIB, 0))
+        self.assertEqual(events[3]['by'], 'gamescope-session.service')
         self.assertEqual([e['bytes'] for e in events[3:6]], [64 * MIB, 128 * MIB, 7680 * MIB])
         self.assertGreater(events[0]['time'], 1600000000 * 10**6)
         self.end_ctl(p)

@@ -107,7 +107,7 @@ class Content(Case):
         self.charge(game, 5 * MIB)
         want = {'AppID': 1091500, 'Name': 'Game.exe', 'Unit': os.path.basename(game.group), 'User': 1000,
                 'ControlGroup': game.group, 'Foreground': True, 'Low': {R1: FRONT1, R2: FRONT2}, 'Min': {},
-                'Eased': {}, 'Evicted': {}}
+                'Eased': {}, 'Evicted': {}, 'Evictions': {}}
         for name, value in want.items():
             self.assertEqual(self.game_property(path, name), value, name)
         self.assertEqual(self.game_property(path, 'Current')[R1], 5 * MIB)

@@ -61,7 +61,8 @@ must "it has all of its buffers" wait_until 20 playing
 mapfile -t groups < <(ancestors "$GAME_UNIT")
 
 echo "--- without easing"
-printf '[policy]\nEasing=0\n' > /etc/vramd/vramd.conf
+throttle=$'[kernel]\nThrottleHard=0\nThrottleSoft=0' # or a patched kernel does it
+printf '%s\n' "$throttle" '[policy]' Easing=0 > /etc/vramd/vramd.conf
 vramctl reload
 burst
 moved $seconds
@@ -73,7 +74,7 @@ end_game "$BURST"
 must "it has all of its buffers" wait_until 10 playing
 
 echo "--- with easing"
-: > /etc/vramd/vramd.conf
+echo "$throttle" > /etc/vramd/vramd.conf
 vramctl reload
 sleep 2.5 # until vramd knows that the region is full
 vramctl watch > "$WORK/watch" &
