@@ -218,6 +218,12 @@ static void emu_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *f
 	fuse_reply_err(req, 0);
 }
 
+void emu_close_all(Node *n)
+{
+	while (!LIST_EMPTY(&n->opened))
+		opened_free(LIST_FIRST(&n->opened));
+}
+
 void emu_file_changed(Node *n)
 {
 	Opened *o;

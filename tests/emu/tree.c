@@ -719,6 +719,7 @@ void tree_free(void)
 		while (!LIST_EMPTY(&processes_by_pid[i]))
 			process_remove(LIST_FIRST(&processes_by_pid[i]));
 	while ((n = LIST_FIRST(&all_nodes))) {
+		emu_close_all(n);
 		n->group = NULL;
 		n->nlookup = 0;
 		node_release(n);

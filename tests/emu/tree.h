@@ -113,5 +113,7 @@ void tree_free(void);
 void emu_populated_changed(const Group *g);
 /* The file has new text: wakes up who waits for that. */
 void emu_file_changed(Node *n);
+/* It is still open, at the end of everything. */
+void emu_close_all(Node *n);
 /* Call process_remove(p) once pidfd becomes readable. */
 int emu_watch(int pidfd, void *p);
