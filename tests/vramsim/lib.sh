@@ -59,7 +59,8 @@ current() {
 # Whatever the kernel says about itself counts against the test.
 check_dmesg() {
 	local found
-	found=$(dmesg | grep -E 'WARNING|BUG|Oops|Call Trace|refcount|DEBUG_LOCKS|lockdep|leak' || true)
+	found=$(dmesg | grep -E 'WARNING|BUG|Oops|Call Trace|refcount|DEBUG_LOCKS|lockdep|leak' |
+		grep -v 'RCU lockdep checking is enabled' || true)
 	[ -z "$found" ] || echo "$found"
 	check "kernel complaints" "" "${found:0:60}"
 }
