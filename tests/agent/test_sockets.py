@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'client'))
 import desk  # noqa: E402
-from desk import wait_for  # noqa: E402
+from desk import readable, wait_for  # noqa: E402
 from test_gamescope import Case  # noqa: E402
 
 GAME = 1091500
@@ -29,21 +29,30 @@ class Server:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen(10)
+        self.lock = threading.Lock()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
     def run(self):
         while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            connection.settimeout(10)
-            self.connections.append(connection)
+            readable(self.listener, None)
+            with self.lock:
+                try:
+                    connection, _ = self.listener.accept()
+                except OSError:
+                    return
+                connection.settimeout(10)
+                self.connections.append(connection)
             try:
                 self.talk(connection)
             except OSError:
                 pass  # it is gone
+
+    def settle(self):
+        """Whoever has connected until now will be sent to."""
+        wait_for(lambda: not readable(self.listener, 0), 'to be accepted')
+        with self.lock:
+            pass
 
     def send(self, data):
         for connection in self.connections:
@@ -90,6 +99,7 @@ class Hyprland(SocketCase):
     def talk(self, connection):
         """One question a connection; until it is asked, all of Hyprland waits."""
         self.assertEqual(connection.recv(100), b'j/activewindow')
+        self.events.settle()
         self.asked += 1
         window = self.window
         time.sleep(self.delay)

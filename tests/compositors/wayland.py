@@ -52,5 +52,6 @@ class WaylandCase(Case):
 
     def xterm(self, name):
         socket = wait_for(lambda: sorted(pathlib.Path(SOCKETS).glob('X*')), 'Xwayland')[-1]
-        return self.desk.spawn('xterm', '-class', name, '-fn', 'fixed', '-e', 'sleep', 'infinity',
-                               env={'DISPLAY': f':{socket.name[1:]}'}, stderr=subprocess.DEVNULL)
+        self.clients['DISPLAY'] = f':{socket.name[1:]}'
+        return self.desk.spawn('xterm', '-class', name, '-fn', 'fixed', '-e', 'sleep', 'infinity', env=self.clients,
+                               stderr=subprocess.DEVNULL)
