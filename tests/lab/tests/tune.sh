@@ -140,5 +140,5 @@ must "as it says" logged 'Starting anew'
 check "which is no failure" success "$(systemctl show -P Result vramd.service)"
 systemctl stop vramd.service
 check "stopped" "$STOCK" "$(knobs)"
-! vramd_log | grep -E 'Cannot|Failed' || fail "vramd complained"
-ok "vramd never complained"
+! vramd_log | grep -E 'Cannot (set|keep|put)' || fail "vramd complained"
+ok "vramd never complained of one"
