@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -50,8 +51,7 @@ class KWinCase(XCase):
         """Ready, with an X server, when this returns."""
         kwin = self.desk.spawn(self.program, '--virtual', '--xwayland', '--socket', 'wayland-test',
                                env={'QT_QPA_PLATFORM': 'offscreen', 'KWIN_COMPOSE': 'Q', 'PATH': os.environ['PATH']},
-                               stdout=sys.stderr if os.environ.get('VERBOSE') else -3,
-                               stderr=None if os.environ.get('VERBOSE') else -3)
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for(lambda: self.session.name_has_owner('org.kde.KWin') or kwin.poll() is not None, 'KWin', 60)
         sockets = wait_for(lambda: list(pathlib.Path(SOCKETS).iterdir()), 'its Xwayland', 60)
         self.desk.env['DISPLAY'] = f':{sockets[0].name[1:]}'
