@@ -10,19 +10,27 @@ import dbus
 import stage
 from stage import CAPACITY, DECK, ancestors, guest, limit, set_limit
 
+KNOBS = pathlib.Path('/sys/module/ttm/parameters')
 CONFIG = pathlib.Path('/etc/vramd/vramd.conf')
 DROP_IN = pathlib.Path('/run/systemd/system/vramd.service.d/bench.conf')
 BOOT_ID = pathlib.Path('/run/boot_id')
 
 
 class Booster:
-    """Nobody: dmem is switched on, and that is all."""
+    """Nobody: dmem is switched on, and that is all. Knobs are the companion series' parameters."""
+
+    def __init__(self, **knobs):
+        self.knobs = knobs
 
     def start(self):
         """Before any program."""
+        for name, value in self.knobs.items():
+            (KNOBS / name).write_text(str(value))
 
     def stop(self):
         """After all of them."""
+        for name in self.knobs:
+            (KNOBS / name).write_text('0')
 
     def added(self, program):
         """A program is there, and has not opened the GPU yet."""
@@ -40,6 +48,7 @@ class Pair(Booster):
     gamescope 3.16 does: the capacity to the unit in front, and 0 to the one that was."""
 
     def __init__(self):
+        super().__init__()
         self.unit = None
 
     def front(self, game, compositor, menu='closed'):
@@ -66,10 +75,30 @@ class Slack(Booster):
         set_limit(game.group, 'low', CAPACITY - CAPACITY // 16)
 
 
+class Limits(Booster):
+    """For the series alone: the game has low or min, and so has each group above it; the compositor perhaps a floor."""
+
+    def __init__(self, low=0, minimum=0, floor=0, **knobs):
+        super().__init__(**knobs)
+        self.low, self.minimum, self.floor = low, minimum, floor
+
+    def front(self, game, compositor, menu='closed'):
+        values = {(game.group, 'low'): self.low, (game.group, 'min'): self.minimum}
+        if compositor:
+            values[compositor.group, 'min'] = self.floor
+        for group, name in values:
+            for parent in ancestors(group):
+                below = [v for (g, n), v in values.items() if n == name and g.startswith(parent + '/')]
+                set_limit(parent, name, min(sum(below), CAPACITY))
+        for (group, name), value in values.items():
+            set_limit(group, name, value)
+
+
 class Vramd(Booster):
     """The installed service; it is only told who is in front, as a compositor of deck would."""
 
     def __init__(self, config=''):
+        super().__init__()
         self.config, self.bus = config, None
 
     def start(self):

@@ -13,7 +13,8 @@ GAME_PACE = {'hold_us': HOLD_US, 'think': f'{round(model.FRAME_MS * 1000) - HOLD
              'spilled_mib_ns': round(model.spilled_ms(model.MIB) * 1e6)}
 COMPOSITOR_PACE = {'hold_us': HOLD_US, 'period': '16667us'}
 PROGRAM_PACE = {'hold_us': HOLD_US, 'think': '33ms'}
-LINK = f'bw_mib_per_ms={round(model.LINK_MIB_MS / model.SCALE)}'
+LINK_MIB_MS = round(model.LINK_MIB_MS / model.SCALE)
+LINK = f'bw_mib_per_ms={LINK_MIB_MS}'
 
 
 def game_in_front(stage, game_mib, background=None, frames=900, **game):
@@ -148,9 +149,9 @@ CASES = {
 }
 
 
-def play(name, frames, folder):
+def play(case, name, frames, folder):
     """Plays each arm of a case; leaves NAME.ARM.tsv in the folder."""
-    scenario, arms, *parameters = CASES[name]
+    scenario, arms, *parameters = case
     for arm, (booster, *details) in arms.items():
         stage = Stage(booster, *parameters)
         scenario(stage, frames, *details)

@@ -38,7 +38,8 @@ class Mark:
                 'relation': '<=' if self.at_most else '>=', 'bound': self.bound, 'unit': self.unit, 'result': self.word}
 
     def __str__(self):
-        return f'{self.what} {self.value:.4g} ({"<=" if self.at_most else ">="} {self.bound:.4g}) {self.unit}'.rstrip()
+        value, bound = (f'{x:.0f}' if 1000 <= x < math.inf else f'{x:.4g}' for x in (self.value, self.bound))
+        return f'{self.what} {value} ({"<=" if self.at_most else ">="} {bound}) {self.unit}'.rstrip()
 
 
 class Arm:
@@ -48,7 +49,8 @@ class Arm:
         self.name = name
         text = pathlib.Path(path).read_bytes()
         self.digest = hashlib.md5(text).hexdigest()
-        header, *lines = (line.split('\t') for line in text.decode().splitlines())
+        self.text = text.decode().splitlines()
+        header, *lines = (line.split('\t') for line in self.text)
         self.columns = {key: [line[i] for line in lines] for i, key in enumerate(header)}
         self.programs = [key.split('.')[0] for key in header if key.endswith('.spilled')]
         self.phases = self.columns['phase']
@@ -71,6 +73,10 @@ class Arm:
         """Those of frames of the game; before and after it there are others."""
         return [value for value, spilled in zip(values, self.columns['game.spilled']) if spilled]
 
+    def words(self, key):
+        """Of a column with several values a row."""
+        return [float(word) for text in self.columns[key] for word in text.split()]
+
     def failed(self, program):
         return int(max(self.numbers(f'{program}.failed')))
 
@@ -82,11 +88,15 @@ class Arm:
 
     def seconds_until(self, phase, program, mib):
         """From the phase's begin until the program has so much VRAM, and keeps it to the phase's end."""
-        t, current = self.part(phase, self.t), self.part(phase, self.mib(f'{program}.current'))
-        below = [i for i, value in enumerate(current) if value < mib]
-        if not below:
+        return self.seconds_until_all(phase, [value >= mib for value in self.mib(f'{program}.current')])
+
+    def seconds_until_all(self, phase, good):
+        """From the phase's begin until all its frames are good."""
+        t, good = self.part(phase, self.t), self.part(phase, good)
+        bad = [i for i, is_good in enumerate(good) if not is_good]
+        if not bad:
             return 0.0
-        return (t[below[-1] + 1] - t[0]) / 1000 if below[-1] + 1 < len(t) else math.inf
+        return (t[bad[-1] + 1] - t[0]) / 1000 if bad[-1] + 1 < len(t) else math.inf
 
     def figures(self):
         moved, ms = self.of_game(self.moved), self.of_game(self.ms)
@@ -205,6 +215,9 @@ class Case:
     title: str
     control: str
     marks: callable
+    stock: bool = False  # is also played on the stock kernel, as NAME-stock
+    real_time: bool = False  # measures processor time, which time travel does not count
+    script: str = ''  # a test of the lab, on two CPUs; the marks are for its output
 
 
 CASES = {
@@ -219,5 +232,5 @@ CASES = {
     'P7': Case('suspend evicts everything; a browser draws first after it', 'no vramd', p7),
     'P8': Case('working set of 1.125, a quiet browser, and slack above the game',
                'low = capacity - 1/16 for the game, but the capacity for each group above it', p8),
-    'P9': Case('what a submission of 9,000 buffers costs the CPU (real time)', PAIR, p9),
+    'P9': Case('what a submission of 9,000 buffers costs the CPU (real time)', PAIR, p9, real_time=True),
 }

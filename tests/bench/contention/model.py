@@ -6,6 +6,7 @@ VRAM_MIB = 256  # 8 GiB
 FRAME_MS = 12.0  # a frame with everything in VRAM
 LINK_MIB_MS = 32.2  # PCIe 4.0 x16
 ACCESS = 0.25  # of a buffer outside of VRAM so much is read over the link in a frame
+CLASS_ACCESS = 0.05, 0.15, 0.30, 0.50  # the same by class, of games that have classes (K14); the mean is the same
 MIB = 1 << 20
 
 # Indiana Jones and the Great Circle on a card with 8 GiB, by what it asks for: the mean frame in ms
@@ -17,13 +18,16 @@ def moved_ms(moved):
     return SCALE * moved / MIB / LINK_MIB_MS
 
 
-def spilled_ms(spilled):
-    return ACCESS * SCALE * spilled / MIB / LINK_MIB_MS
+def spilled_ms(spilled, by_class=()):
+    """What is of no class is read like the mean of all."""
+    classless = max(spilled - sum(by_class), 0)
+    read = ACCESS * classless + sum(access * size for access, size in zip(CLASS_ACCESS, by_class))
+    return SCALE * read / MIB / LINK_MIB_MS
 
 
-def frame_ms(moved, spilled):
+def frame_ms(moved, spilled, by_class=()):
     """Of the game: bytes on the simulated card that anybody moved meanwhile, and of the game's that lay outside."""
-    return FRAME_MS + moved_ms(moved) + spilled_ms(spilled)
+    return FRAME_MS + moved_ms(moved) + spilled_ms(spilled, by_class)
 
 
 def mean(values):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""On the host: frame times and VRAM over time, the control on the left and vramd on the right, drawn by gnuplot."""
+"""On the host: frame times and VRAM over time, drawn by gnuplot: the control on the left, on the right vramd or the
+companion series."""
 
 import math
 import pathlib
@@ -9,7 +10,8 @@ import tempfile
 import model
 
 WIDTH, LEGEND, HEAD, FRAMES, VRAM = 1000, 30, 48, 150, 180  # pixels; the last three of a case
-COLOURS = {'game': '#4c78a8', 'compositor': '#e45756', 'browser': '#f2a541', 'steam': '#72a886', 'job': '#9d75b6'}
+COLOURS = {'game': '#4c78a8', 'compositor': '#e45756', 'browser': '#f2a541', 'steam': '#72a886', 'job': '#9d75b6',
+           'second': '#8ab0d8', 'third': '#2f4b6e', 'fourth': '#b9cde4'}
 ORDER = tuple(COLOURS)  # from the bottom up
 
 SETTINGS = """\
@@ -124,7 +126,8 @@ def pairs(runs, cases):
     for name, arms in runs.items():
         control = next((arm for key, arm in arms.items() if key.startswith('control')), None)
         if control:
-            yield name, cases[name], (control, arms[control.name.replace('control', 'vramd')])
+            others = (control.name.replace('control', other) for other in ('vramd', 'series', 'floor'))
+            yield name, cases[name], (control, next(arms[other] for other in others if other in arms))
 
 
 def draw(output, runs, cases):

@@ -22,6 +22,8 @@ CAPACITY = model.VRAM_MIB * model.MIB
 DECK = guest.user_service(1000)
 WORKLOAD = guest.BUILD / 'tests/bench/contention/workload'
 SOCKETS = pathlib.Path('/run/vramd-bench')
+HERE = pathlib.Path('/lab/src/tests/bench/contention')
+CLASSES = range(len(model.CLASS_ACCESS))
 TIMEOUT = 60.0  # of a program's answer
 
 libc = ctypes.CDLL(None)
@@ -86,13 +88,14 @@ class Program:
         self.socket.settimeout(TIMEOUT)
         self.pid = struct.unpack('iII', self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         self.fds = []
-        self.report = dict.fromkeys(('moved', 'resident', 'spilled', 'failed', 'ioctl_ns'), 0)
+        self.report = dict.fromkeys(('moved', 'resident', 'spilled', 'failed', 'ioctl_ns', 'submits', 'retries',
+                                     'stall_ns'), 0)
 
     def send(self, command):
         self.socket.send(command.encode())
 
     def receive(self):
-        text, self.fds, _, _ = socket.recv_fds(self.socket, 512, 3)
+        text, self.fds, _, _ = socket.recv_fds(self.socket, 1024, 3)
         if not text:
             sys.exit(f'FAIL: {self.name} has ended')
         text = text.decode()
@@ -120,6 +123,33 @@ class Program:
         guest.wait_for(lambda: not guest.path_of(self.group).exists(), f'the end of {self.unit}')
 
 
+class Watch:
+    """Hears of a group's dmem.events, in a process of its own."""
+
+    def __init__(self, group):
+        self.path = guest.path_of(group) / 'dmem.events'
+        self.heard = SOCKETS / 'heard'
+        with open(self.heard, 'w', encoding='ascii') as out:
+            self.child = subprocess.Popen([HERE / 'watch-events', self.path, REGION], stdout=out)
+        guest.wait_for(self.heard.read_text, 'watch-events')
+
+    def end(self):
+        """What was heard: a list of (ns, evictions, bytes); the first one is when it began."""
+        self.child.terminate()
+        self.child.wait()
+        return [tuple(int(word) for word in line.split()) for line in self.heard.read_text().splitlines()]
+
+
+def events(group):
+    """Evictions and bytes of a group and all below it, so far."""
+    for line in (guest.path_of(group) / 'dmem.events').read_text().splitlines():
+        region, *words = line.split()
+        if region == REGION:
+            counters = dict(word.split('=') for word in words)
+            return int(counters['evictions']), int(counters['evicted_bytes'])
+    return 0, 0
+
+
 class Stage:
     """One arm: `booster` decides about the limits. In real time nothing waits for modelled time to pass."""
 
@@ -128,6 +158,7 @@ class Stage:
         self.programs, self.rows = [], []
         self.game = self.compositor = None
         self.phase, self.now_ms, self.moved = '', 0.0, 0
+        self.took = {}
         guest.lib(f'lab-load-vramsim vram_mb={model.VRAM_MIB} {parameters}')
         guest.wait_for(pathlib.Path(NODE).exists, NODE)
         booster.start()
@@ -199,12 +230,24 @@ class Stage:
 
     def row(self, pace, moved, ms):
         """All that is written down of a frame. Where a program is not there yet, or no more, is nothing."""
-        keys = ('resident', 'spilled', 'failed', *(('ioctl_ns',) if self.real_time else ()))
-        report = {f'{p.name}.{key}': p.report[key] for p in self.programs for key in keys}
+        keys = ['resident', 'spilled', 'failed', *(f'{where}{i}' for where in ('in', 'out') for i in CLASSES),
+                *(['ioctl_ns'] if self.real_time else []), *(['submits', 'retries'] if pace == 'own' else [])]
+        report = {f'{p.name}.{key}': p.report[key] for p in self.programs for key in keys if key in p.report}
         limits = {f'{p.name}.{key}': limit(p.group, key) or 0 for p in self.programs for key in ('current', 'low')}
         self.rows.append({'t_ms': f'{self.now_ms:.3f}', 'pace': pace, 'phase': self.phase, 'moved': moved,
-                          'ms': f'{ms:.4f}', **report, **limits})
+                          'ms': f'{ms:.4f}', **report, **limits, **(self.times() if pace == 'own' else {})})
         self.now_ms += ms
+
+    def times(self):
+        """Of programs at their own pace: the longest submission so far, and what the frames since the last row took."""
+        longest = {f'{p.name}.stall_ms': f'{p.report["stall_ns"] / 1e6:.1f}' for p in self.programs}
+        frames = {f'{p.name}.took_ms': ' '.join(took) for p, took in self.took.items()}
+        self.took = {}
+        return {**longest, **frames}
+
+    def note(self, **values):
+        """Something to be written down with the last frame."""
+        self.rows[-1].update(values)
 
     def newly_moved(self):
         """Bytes since the last time; whoever reported last knows it."""
@@ -216,11 +259,23 @@ class Stage:
         time passes that the model says it took; real time would not be the same twice, to the microsecond."""
         for program in sorted(self.programs, key=lambda p: ('game', 'program', 'compositor').index(p.kind)):
             program.tell('frame')
+        self.pass_time()
+
+    def pass_time(self):
         moved = self.newly_moved()
-        ms = model.frame_ms(moved, self.game.report['spilled'] if self.game in self.programs else 0)
+        report = self.game.report if self.game in self.programs else {'spilled': 0}
+        ms = model.frame_ms(moved, report['spilled'], [report.get(f'out{i}', 0) for i in CLASSES])
         self.row('lockstep', moved, ms)
         if not self.real_time:
             time.sleep(ms / 1000)
+
+    def step(self, program, command, phase):
+        """One program does something, and nobody draws."""
+        self.phase = phase
+        program.tell(command)
+        if 'out0' in self.game.report:
+            self.game.tell('look')
+        self.pass_time()
 
     def frames(self, n, phase):
         self.phase = phase
@@ -244,6 +299,8 @@ class Stage:
         while self.now_ms < end:
             for ready in select.select(programs, (), (), TIMEOUT)[0]:
                 report = programs[ready].receive()
+                if not report['answer']:
+                    self.took.setdefault(programs[ready], []).append(f'{report["ioctl_ns"] / 1e6:.1f}')
                 if programs[ready] is self.game and not report['answer']:
                     # As exact as the grid that the programs begin on.
                     self.row('own', self.newly_moved(), round((report['end_ns'] - report['begin_ns']) / 1e6, 1))

@@ -20,10 +20,13 @@ uint64_t now_ns(void)
 /* Counts the time, and what was refused for want of memory (1). */
 static int gpu_ioctl(Gpu *gpu, unsigned long request, void *arg)
 {
-	uint64_t begin = now_ns();
+	uint64_t begin = now_ns(), took;
 	int r = drmIoctl(gpu->fd, request, arg) < 0 ? -errno : 0;
 
-	gpu->report.ioctl_ns += now_ns() - begin;
+	took = now_ns() - begin;
+	gpu->report.ioctl_ns += took;
+	if (request == DRM_IOCTL_VRAMSIM_SUBMIT)
+		gpu->report.stall_ns = MAX(gpu->report.stall_ns, took);
 	/* -EBUSY and -EDEADLK: what would have to go is locked by somebody else. */
 	if (r != -ENOMEM && r != -ENOSPC && r != -EBUSY && r != -EDEADLK)
 		return r;
@@ -73,7 +76,7 @@ int gpu_submit(Gpu *gpu)
 	struct drm_vramsim_submit submit = {
 		.handles = (uintptr_t)gpu->used.handles,
 		.n = (uint32_t)gpu->used.n,
-		.flags = VRAMSIM_SUBMIT_ALL_PRIVATE,
+		.flags = VRAMSIM_SUBMIT_ALL_PRIVATE | (gpu->backoff ? VRAMSIM_SUBMIT_BACKOFF : 0),
 		.hold_us = gpu->hold_us,
 	};
 	int r = gpu_ioctl(gpu, DRM_IOCTL_VRAMSIM_SUBMIT, &submit);
@@ -81,8 +84,27 @@ int gpu_submit(Gpu *gpu)
 	if (r == 0) {
 		gpu->report.resident = submit.resident;
 		gpu->report.spilled = submit.spilled;
+		gpu->report.retries = MAX(gpu->report.retries, submit.retries);
+		gpu->report.submits++;
 	}
 	return r < 0 ? r : 0;
+}
+
+int gpu_set_priority(Gpu *gpu, uint32_t handle, uint32_t priority)
+{
+	struct drm_vramsim_set_priority set = { .handle = handle, .priority = priority };
+
+	return drmIoctl(gpu->fd, DRM_IOCTL_VRAMSIM_SET_PRIORITY, &set) < 0 ? -errno : 0;
+}
+
+int gpu_in_vram(Gpu *gpu, uint32_t handle, bool *ret)
+{
+	struct drm_vramsim_bo_info info = { .handle = handle };
+
+	if (drmIoctl(gpu->fd, DRM_IOCTL_VRAMSIM_BO_INFO, &info) < 0)
+		return -errno;
+	*ret = info.mem_type == VRAMSIM_MEM_VRAM;
+	return 0;
 }
 
 int gpu_flip(Gpu *gpu, uint32_t handle)
@@ -100,6 +122,8 @@ int gpu_count_moved(Gpu *gpu)
 	if (drmIoctl(gpu->fd, DRM_IOCTL_VRAMSIM_STATS, &stats) < 0)
 		return -errno;
 	gpu->report.moved = stats.in + stats.out;
+	gpu->report.out = stats.out;
+	gpu->report.evictions = stats.evictions;
 	return 0;
 }
 

@@ -23,17 +23,23 @@ static uint64_t random_size(Workload *w)
 	return MAX((uint64_t)size & ~(4 * KIB - 1), 4 * KIB);
 }
 
-/* Private buffers of so many bytes in all. */
+/* Buffers of so many bytes in all: private ones, but where their order matters. */
 static int fill(Workload *w, uint64_t bytes, bool random)
 {
+	const Options *o = &w->options;
+	uint32_t flags = (o->scattered ? 0 : VRAMSIM_BO_PRIVATE) | (o->vram_only ? VRAMSIM_BO_VRAM_ONLY : 0);
 	uint32_t handle;
 	uint64_t size;
 
 	for (uint64_t total = 0; total < bytes; total += size) {
 		int r;
 
-		size = random ? random_size(w) : w->options.largest;
-		r = gpu_create(&w->gpu, size, VRAMSIM_BO_PRIVATE, &handle);
+		size = random ? random_size(w) : o->largest;
+		r = gpu_create(&w->gpu, size, flags, &handle);
+		if (r >= 0 && (o->classes || o->priorities))
+			r = classes_add(w, handle, size);
+		if (r >= 0 && o->scattered)
+			r = gpu_use(&w->gpu, handle);
 		if (r < 0)
 			return r;
 	}
@@ -144,9 +150,32 @@ static int game_setup(Workload *w)
 	return r < 0 ? r : fill(w, MAX(w->options.size, images) - images, true);
 }
 
+/* Fisher and Yates */
+static void shuffle(Workload *w)
+{
+	Buffers *used = &w->gpu.used;
+
+	for (size_t i = used->n; i > 1; i--) {
+		size_t j = (size_t)(random_unit(w) * (double)i);
+		uint32_t handle = used->handles[j];
+
+		used->handles[j] = used->handles[i - 1];
+		used->handles[i - 1] = handle;
+	}
+}
+
 static int game_frame(Workload *w)
 {
-	return draw_into(w, w->images[w->n_frames % IMAGES]);
+	int r;
+
+	if (!w->options.scattered)
+		return draw_into(w, w->images[w->n_frames % IMAGES]);
+	r = gpu_submit(&w->gpu);
+	if (r < 0)
+		return r;
+	/* Once more, or what was last in system memory, and now lies together, would also be evicted together. */
+	shuffle(w);
+	return gpu_submit(&w->gpu);
 }
 
 /* --- A compositor: draws what the game has drawn, and shows it ------------------------------------------------ */
@@ -164,6 +193,14 @@ static int compositor_frame(Workload *w)
 	int r = draw_into(w, image);
 
 	return r < 0 ? r : gpu_flip(&w->gpu, image);
+}
+
+int workload_image(Workload *w)
+{
+	uint32_t handle;
+	int r = gpu_create(&w->gpu, MIB, VRAMSIM_BO_SCANOUT, &handle);
+
+	return r < 0 || handle == 0 ? r : gpu_close(&w->gpu, handle);
 }
 
 /* --- Any other program: a browser, Steam's menu, an AI job --------------------------------------------------- */
@@ -187,6 +224,7 @@ static int program_frame(Workload *w)
 void workload_done(Workload *w)
 {
 	gpu_done(&w->gpu);
+	classes_done(w);
 	free(w->imported.handles);
 	free(w->grown.handles);
 	free(w->churned.handles);

@@ -5,6 +5,9 @@
  *   frame                      draw one
  *   grow BYTES, grow-only BYTES  use more, anywhere or only in VRAM
  *   shrink                     free what it grew by
+ *   image                      make room for an image on the screen, and free it
+ *   turn                       change what matters how much
+ *   look                       nothing: see where buffers are
  *   export                     the answer brings the images that the game draws into
  *   import                     draw from the images that came with it; none: no more
  *   run                        draw at its own pace, until the next command
@@ -37,6 +40,32 @@ typedef struct Program {
 	bool running;
 } Program;
 
+static void format_report(const Report *report, bool answer, char *text, size_t n)
+{
+	snprintf(text, n,
+		 "begin_ns=%" PRIu64 " end_ns=%" PRIu64 " ioctl_ns=%" PRIu64 " resident=%" PRIu64 " spilled=%" PRIu64
+		 " moved=%" PRIu64 " out=%" PRIu64 " evictions=%" PRIu64 " failed=%" PRIu64 " submits=%" PRIu64
+		 " retries=%" PRIu64 " stall_ns=%" PRIu64 " answer=%d",
+		 report->begin_ns, report->end_ns, report->ioctl_ns, report->resident, report->spilled, report->moved,
+		 report->out, report->evictions, report->failed, report->submits, report->retries, report->stall_ns,
+		 answer);
+}
+
+/* Appends how much of each class is where. */
+static int format_places(Workload *w, char *text, size_t n)
+{
+	Places places;
+	int r = workload_look(w, &places);
+
+	for (size_t i = 0; r >= 0 && i < CLASSES; i++) {
+		size_t length = strlen(text);
+
+		snprintf(text + length, n - length, " in%zu=%" PRIu64 " out%zu=%" PRIu64, i, places.in[i], i,
+			 places.out[i]);
+	}
+	return r;
+}
+
 static int send_report(Program *p, Message *m, bool answer)
 {
 	Report *report = &p->workload.gpu.report;
@@ -46,12 +75,10 @@ static int send_report(Program *p, Message *m, bool answer)
 	r = gpu_count_moved(&p->workload.gpu);
 	if (r < 0)
 		return r;
-	snprintf(m->text, sizeof(m->text),
-		     "begin_ns=%" PRIu64 " end_ns=%" PRIu64 " ioctl_ns=%" PRIu64 " resident=%" PRIu64 " spilled=%" PRIu64
-		     " moved=%" PRIu64 " failed=%" PRIu64 " answer=%d",
-		     report->begin_ns, report->end_ns, report->ioctl_ns, report->resident, report->spilled,
-		     report->moved, report->failed, answer);
-	return link_send(p->socket, m);
+	format_report(report, answer, m->text, sizeof(m->text));
+	if (p->workload.options.classes)
+		r = format_places(&p->workload, m->text, sizeof(m->text));
+	return r < 0 ? r : link_send(p->socket, m);
 }
 
 static int setup(Program *p)
@@ -91,11 +118,15 @@ static int obey(Program *p, Message *m, Message *answer)
 		return grow(p, text, streq(command, "grow-only"));
 	if (streq(command, "shrink"))
 		return workload_shrink(&p->workload);
+	if (streq(command, "image"))
+		return workload_image(&p->workload);
+	if (streq(command, "turn"))
+		return workload_turn(&p->workload);
 	if (streq(command, "export"))
 		return workload_export(&p->workload, answer);
 	if (streq(command, "import"))
 		return workload_import(&p->workload, m);
-	return p->running || streq(command, "stop") ? 0 : -EINVAL;
+	return p->running || streq(command, "stop") || streq(command, "look") ? 0 : -EINVAL;
 }
 
 static void begin(Program *p)
@@ -180,6 +211,16 @@ static int set_option(Program *p, int option, const char *value)
 		return parse_u32(value, &p->workload.gpu.hold_us);
 	case 'm':
 		return parse_u64(value, &p->pace.spilled_mib_ns);
+	case 'b':
+		return parse_bool(value, &p->workload.gpu.backoff);
+	case 'o':
+		return parse_bool(value, &o->vram_only);
+	case 'l':
+		return parse_bool(value, &o->classes);
+	case 'i':
+		return parse_bool(value, &o->priorities);
+	case 'x':
+		return parse_bool(value, &o->scattered);
 	}
 	r = parse_usec(value, &usec);
 	if (r >= 0)
@@ -195,6 +236,9 @@ static int parse_argv(Program *p, int argc, char **argv)
 		{ "churn", required_argument, NULL, 'c' },    { "seed", required_argument, NULL, 'r' },
 		{ "hold-us", required_argument, NULL, 'h' },  { "spilled-mib-ns", required_argument, NULL, 'm' },
 		{ "period", required_argument, NULL, 'p' },   { "think", required_argument, NULL, 't' },
+		{ "backoff", required_argument, NULL, 'b' },  { "vram-only", required_argument, NULL, 'o' },
+		{ "classes", required_argument, NULL, 'l' },  { "priorities", required_argument, NULL, 'i' },
+		{ "scattered", required_argument, NULL, 'x' },
 		{ 0 },
 	};
 	int c, r = 0;
