@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "keep.h"
+#include "parse.h"
 #include "scope.h"
 #include "verb.h"
 
@@ -17,8 +18,11 @@ enum { RUN_FAILED = 125, RUN_NOT_EXECUTABLE = 126, RUN_NOT_FOUND = 127 };
 
 #define RUN_CALL_TIMEOUT_USEC (3 * USEC_PER_SEC)
 
+/* vramd answers after 3 s at the latest, and what that leaves of a wait is for a busy machine. */
+#define RUN_ROOM_TIMEOUT_USEC (6 * USEC_PER_SEC)
+
 static struct {
-	const char *scope_name, *slice;
+	const char *scope_name, *slice, *make_room;
 	bool no_scope, require;
 } args = { .slice = "app.slice" };
 
@@ -95,6 +99,44 @@ static bool give_scope(const char *program, pid_t pid, int pidfd)
 	return !args.require;
 }
 
+static void tell_room(sd_bus_message *reply)
+{
+	char text[FORMAT_BYTES_MAX];
+	Amounts freed = {};
+	int done;
+
+	if (amounts_read(reply, &freed) < 0)
+		return;
+	if (sd_bus_message_read(reply, "b", &done) >= 0) {
+		if (freed.n == 0 && !done)
+			complain("no room could be made");
+		for (size_t i = 0; i < freed.n; i++)
+			complain("made room: %s of %s%s", format_bytes(text, freed.v[i].bytes), freed.v[i].region,
+				 done ? "" : ", and no more could be");
+	}
+	amounts_done(&freed);
+}
+
+/* Unless it was asked for here, nothing is said: then the configuration has the word, and perhaps nothing to say. */
+static void make_room(sd_bus *bus, int pidfd)
+{
+	auto_bus_error sd_bus_error error = SD_BUS_ERROR_NULL;
+	auto_message sd_bus_message *m = NULL, *reply = NULL;
+	int r;
+
+	r = sd_bus_message_new_method_call(bus, &m, VRAMD_BUS_NAME, VRAMD_PATH, VRAMD_IFACE_MANAGER, "MakeRoom");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "hsa{sv}", pidfd, strempty(args.make_room), 0);
+	if (r >= 0)
+		r = sd_bus_call(bus, m, RUN_ROOM_TIMEOUT_USEC, &error, &reply);
+	if (!args.make_room || error_is_absent(&error))
+		return; /* that vramd is not there is said by who takes the hold */
+	if (r < 0)
+		(void)client_fail(&error, r);
+	else
+		tell_room(reply);
+}
+
 static bool take_hold(Keep *k)
 {
 	auto_bus_error sd_bus_error error = SD_BUS_ERROR_NULL;
@@ -102,6 +144,7 @@ static bool take_hold(Keep *k)
 
 	if (client_open(&k->bus) < 0)
 		return !args.require;
+	make_room(k->bus, k->pidfd);
 	r = keep_start(k, &error);
 	if (r < 0)
 		(void)client_fail(&error, r);
@@ -160,6 +203,10 @@ static int run_run(Context *c _unused_, int argc _unused_, char **argv)
 	pid_t pid;
 	int status;
 
+	if (args.make_room && parse_size(args.make_room, &(Size){ 0 }) < 0) {
+		complain("--make-room=\"%s\": not a size such as 2G, 50%% or max", args.make_room);
+		return STATUS_USAGE;
+	}
 	pid = start_child(argv, &gate);
 	if (pid > 0)
 		pidfd = pidfd_open(pid, 0);
@@ -180,6 +227,7 @@ static int run_run(Context *c _unused_, int argc _unused_, char **argv)
 static const Option options[] = {
 	{ "scope-name", 0, OPTION_STRING, "NAME", "name of the scope, with \".scope\"", &args.scope_name },
 	{ "slice", 0, OPTION_STRING, "SLICE", "where the scope goes (app.slice)", &args.slice },
+	{ "make-room", 0, OPTION_CHOICE, "SIZE", "first move others out: 2G, 50%, max (max)", &args.make_room, "max" },
 	{ "no-scope", 0, OPTION_FLAG, NULL, "stay in the present control group", &args.no_scope },
 	{ "require", 0, OPTION_FLAG, NULL, "do not run it without scope and hold", &args.require },
 	{},

@@ -8,6 +8,7 @@
 typedef enum OptionKind {
 	OPTION_FLAG,   /* bool: set to true */
 	OPTION_STRING, /* const char *: points into argv */
+	OPTION_CHOICE, /* the same, where "=VALUE" may be left out: then it is what missing says */
 	OPTION_U32,    /* uint32_t */
 	OPTION_USEC,   /* uint64_t, microseconds; see parse_usec() */
 } OptionKind;
@@ -19,6 +20,7 @@ typedef struct Option {
 	const char *value; /* what --help calls the value */
 	const char *help;
 	void *target;
+	const char *missing;
 } Option;
 
 typedef struct Context {

@@ -37,8 +37,8 @@ static void print_options(const Option *options)
 
 		if (o->letter)
 			(void)snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-		(void)snprintf(left, sizeof(left), "%s--%s%s%s", letter, o->name, o->value ? " " : "",
-			       strempty(o->value));
+		(void)snprintf(left, sizeof(left), o->kind == OPTION_CHOICE ? "%s--%s%s%s]" : "%s--%s%s%s", letter,
+			       o->name, o->kind == OPTION_CHOICE ? "[=" : o->value ? " " : "", strempty(o->value));
 		(void)printf("  %-26s %s\n", left, o->help);
 	}
 }
@@ -90,7 +90,9 @@ static void parser_add(Parser *p, const Option *options)
 		size_t end = strlen(p->shorts);
 
 		p->known[p->n] = o;
-		p->longs[p->n] = (struct option){ o->name, value, NULL, 256 + p->n };
+		p->longs[p->n] = (struct option){
+			o->name, o->kind == OPTION_CHOICE ? optional_argument : value, NULL, 256 + p->n,
+		};
 		if (o->letter)
 			(void)snprintf(p->shorts + end, sizeof(p->shorts) - end, "%c%s", o->letter,
 				       value ? ":" : "");
@@ -118,6 +120,9 @@ static int option_set(const Option *o, const char *value)
 		break;
 	case OPTION_STRING:
 		*(const char **)o->target = value;
+		break;
+	case OPTION_CHOICE:
+		*(const char **)o->target = value ? value : o->missing;
 		break;
 	case OPTION_U32:
 		r = parse_u32(value, o->target);

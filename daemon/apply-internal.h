@@ -24,6 +24,7 @@ typedef struct ApplyGroup {
 	bool dmem_on;            /* its children have dmem */
 	bool owner_checked;      /* its files are ours or root's */
 	bool childless;          /* no group is in it */
+	bool passing;            /* its dmem.max is ours for a moment only */
 	uint64_t absent_in;      /* inode of the parent in which there was no such group; 0: not looked for */
 
 	/* While a plan is applied: */

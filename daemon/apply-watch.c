@@ -42,7 +42,8 @@ static int value_contested(ApplyGroup *g, Record *record, uint64_t theirs)
 	const Apply *a = g->apply;
 	int r = 0;
 
-	if (may_reassert(g))
+	/* What is ours for a moment is his for longer. */
+	if (!(g->passing && record->limit == DMEM_MAX) && may_reassert(g))
 		r = apply_write(g, record, theirs, record->ours);
 	else
 		record->yielded = true;

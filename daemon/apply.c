@@ -266,7 +266,7 @@ static int round_add_groups(Round *round)
 
 	for (size_t i = 0; i < a->n_groups; i++) {
 		g = a->groups[i];
-		g->planned = g->inner = g->broken = g->gone = false;
+		g->planned = g->inner = g->passing = g->broken = g->gone = false;
 		g->dmem_wanted = g->css_pending = g->owner_wanted = false;
 		g->plan = NULL;
 	}
@@ -281,6 +281,7 @@ static int round_add_groups(Round *round)
 		if (r < 0)
 			return r;
 		g->planned = true;
+		g->passing = pg->passing;
 		g->plan = pg;
 	}
 	for (char **path = a->charged; path && *path; path++) {
@@ -746,6 +747,26 @@ void apply_set_ownership(Apply *a, Ownership ownership, unsigned reassert_limit)
 	a->chown_refused = false;
 	for (size_t i = 0; i < a->n_groups; i++)
 		a->groups[i]->owner_checked = false;
+}
+
+int apply_expect_max(Apply *a, const char *path, const char *region, uint64_t old, uint64_t ours)
+{
+	ApplyGroup *g;
+	Record *record;
+	int r;
+
+	r = apply_group_get(a, path, &g);
+	if (r >= 0)
+		r = apply_group_refresh(g);
+	if (r < 0 || !g->cgroup || journal_find(&a->journal, RECORD_VALUE, path, region, DMEM_MAX))
+		return r;
+	r = journal_add(&a->journal, RECORD_VALUE, path, region, DMEM_MAX, &record);
+	if (r < 0)
+		return r;
+	record->inode = g->cgroup->inode;
+	record->old = old;
+	record->ours = record->ours_before = ours;
+	return 0;
 }
 
 void apply_set_charged(Apply *a, char **paths)

@@ -56,6 +56,13 @@ int apply_plan(Apply *a, const Plan *plan);
  * these, whether or not it claims anything there. Takes paths (NULL-terminated) over. */
 void apply_set_charged(Apply *a, char **paths);
 
+/* Starts a child that waits until what is above our ceilings (dmem.max) in these groups has been moved out, which
+ * the writes of a plan do not: 1 and its pid, or 0 where there is none, and in a dry run. Whoever kills it knows only
+ * once it has ended that it writes no more. */
+int apply_enforce_max(const Apply *a, char *const *paths, size_t n, pid_t *ret);
+/* A value that such a child may have written after it was put back: the next plan looks, and puts it back again. */
+int apply_expect_max(Apply *a, const char *path, const char *region, uint64_t old, uint64_t ours);
+
 /* What was read or written before is not trusted any more: the next plan reads everything again. After
  * sleep, and when systemd reloaded. */
 void apply_distrust(Apply *a);

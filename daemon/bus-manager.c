@@ -281,6 +281,124 @@ static int method_hold(sd_bus_message *message, void *userdata, sd_bus_error *er
 	return finish_hold(m, message, &call, error);
 }
 
+/* --- MakeRoom --------------------------------------------------------------------------------- */
+
+typedef struct RoomCall {
+	const Client *client;
+	Process *process;
+	Size size;
+} RoomCall;
+
+static int read_room(Manager *m, sd_bus_message *message, RoomCall *ret, sd_bus_error *error)
+{
+	const char *size;
+	Client *client;
+	int fd, r;
+
+	r = sd_bus_message_read(message, "hs", &fd, &size);
+	if (r < 0)
+		return r;
+	if (*size && parse_size(size, &ret->size) < 0)
+		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
+					 "'size' must be empty, or a size such as 2G, 50%% or max");
+	r = sd_bus_message_skip(message, "a{sv}"); /* as for Hold() */
+	if (r < 0)
+		return r;
+	r = manager_get_client(m, message, &client);
+	if (r < 0)
+		return bus_process_error(error, r, "sender");
+	ret->client = client;
+	r = manager_get_process(m, fd, &ret->process);
+	return r < 0 ? bus_process_error(error, r, "pidfd") : 0;
+}
+
+static int reply_room(Manager *m, sd_bus_message *message, const uint64_t *freed, bool done)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	uint64_t values[DMEM_REGIONS_MAX];
+	int r;
+
+	if (!freed)
+		return sd_bus_reply_method_errorf(message, SD_BUS_ERROR_FAILED,
+						  "vramd stops, or a graphics device came or went");
+	for (size_t i = 0; i < m->regions.n; i++)
+		values[i] = freed[i] > 0 ? freed[i] : UINT64_MAX;
+	r = sd_bus_message_new_method_return(message, &reply);
+	if (r >= 0)
+		r = bus_append_sizes(reply, &m->regions, values);
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "b", done);
+	return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
+static void on_room_made(Manager *m, const uint64_t *freed, bool done, void *userdata)
+{
+	sd_bus_message *message = userdata;
+	int r = reply_room(m, message, freed, done);
+
+	if (r < 0)
+		log_debug_errno(r, "Cannot answer MakeRoom(), ignoring: %m");
+	sd_bus_message_unref(message);
+}
+
+static int start_room(Manager *m, sd_bus_message *message, const RoomCall *call, sd_bus_error *error)
+{
+	auto_unit_path UnitPath unit = { 0 };
+	int r;
+
+	if (unit_path_parse(call->process->cgroup, &unit) < 0)
+		return bus_process_error(error, -ENOENT, "pidfd");
+	r = manager_make_room(m, &(RoomWish){ &unit, call->process->uid, NULL, call->client->pid, call->size },
+			      on_room_made, sd_bus_message_ref(message));
+	if (r >= 0)
+		return 1;
+	sd_bus_message_unref(message);
+	if (r == -EBUSY)
+		return sd_bus_error_setf(error, VRAMD_ERROR_BUSY, "Room is being made for another game now");
+	return bus_process_error(error, r, "pidfd");
+}
+
+static void on_room_verdict(sd_bus_message *message, int verdict, void *userdata)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
+	RoomCall call = { 0 };
+	Manager *m = userdata;
+	int r;
+
+	if (verdict <= 0) {
+		(void)bus_reply_denied(message, verdict, VRAMD_ACTION_HOLD);
+		return;
+	}
+	r = sd_bus_message_rewind(message, true);
+	if (r >= 0)
+		r = read_room(m, message, &call, &error);
+	if (r >= 0)
+		r = start_room(m, message, &call, &error);
+	process_unref(call.process);
+	bus_reply_if_error(message, r, &error);
+}
+
+static int method_make_room(sd_bus_message *message, void *userdata, sd_bus_error *error)
+{
+	Manager *m = userdata;
+	auto_process Process *p = NULL;
+	RoomCall call = { 0 };
+	int r;
+
+	r = check_supported(m, error);
+	if (r < 0)
+		return r;
+	r = read_room(m, message, &call, error);
+	p = call.process;
+	if (r < 0)
+		return r;
+	if (call.client->uid != 0 && !owns_process(call.client->uid, p)) {
+		r = polkit_check(m->polkit, message, call.client->uid, VRAMD_ACTION_HOLD, on_room_verdict, m);
+		return r < 0 ? bus_process_error(error, r, "sender") : 1;
+	}
+	return start_room(m, message, &call, error);
+}
+
 /* --- Lists -------------------------------------------------------------------------------------- */
 
 static int append_sizes_entry(sd_bus_message *reply, const Manager *m, const char *key, const uint64_t *values)
@@ -517,6 +635,8 @@ static const sd_bus_vtable manager_vtable[] = {
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Hold", SD_BUS_ARGS("h", pidfd, "s", who, "s", why, "a{sv}", options),
 				SD_BUS_RESULT("h", fd), method_hold, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("MakeRoom", SD_BUS_ARGS("h", pidfd, "s", size, "a{sv}", options),
+				SD_BUS_RESULT("a{st}", freed, "b", done), method_make_room, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListGames", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ousba{sv})", games), method_list_games,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListHolds", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ssuua{sv})", holds), method_list_holds,

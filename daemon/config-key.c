@@ -338,6 +338,7 @@ const Key config_keys[] = {
 	GAME_KEY("Low", size, low, ""),
 	GAME_KEY("Protect", bool, protect, "yes"),
 	GAME_KEY("Easing", bool, easing, "yes"),
+	GAME_KEY("MakeRoom", size, make_room, ""),
 	GAME_KEY("ThrottleHard", knob_msec, knobs[KNOB_THROTTLE_HARD], ""),
 	GAME_KEY("ThrottleSoft", knob_msec, knobs[KNOB_THROTTLE_SOFT], ""),
 	GAME_KEY("ThrottleLevels", knob_count, knobs[KNOB_THROTTLE_LEVELS], ""),

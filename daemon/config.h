@@ -35,6 +35,7 @@ typedef struct GameConfig {
 	Size min, low;  /* SIZE_UNSET: as [policy] says */
 	bool protect;   /* Protect=no: never protect it */
 	bool easing;    /* Easing=no: it fights at once */
+	Size make_room; /* MakeRoom=: what is to be free when it starts; SIZE_UNSET: as it comes */
 	KnobWish knobs[_KNOB_MAX];
 } GameConfig;
 

@@ -268,6 +268,22 @@ static int add_services(Builder *b)
 	return r;
 }
 
+static int add_room(Builder *b)
+{
+	const Manager *m = b->m;
+	int r = 0;
+
+	for (size_t i = 0; i < manager_room_count(m) && r >= 0; i++) {
+		const uint64_t *ceilings;
+		const char *path = manager_room_get(m, i, &ceilings);
+
+		r = add_group(b, path, ROLE_ROOM, NULL, NULL, NULL);
+		if (r >= 0)
+			b->groups[b->n_groups - 1].ceiling = ceilings;
+	}
+	return r;
+}
+
 static int add_regions(Builder *b)
 {
 	const Regions *regions = &b->m->regions;
@@ -303,6 +319,8 @@ static int build_world(Builder *b, World *ret, Game **front, const FocusReport *
 			r = add_session(b, m->users[i].uid, front, report, source);
 	if (m->config->enabled && r >= 0)
 		r = add_services(b);
+	if (m->config->enabled && r >= 0)
+		r = add_room(b);
 	if (r < 0)
 		return r;
 	*ret = (World){ b->regions, m->regions.n, b->groups, b->n_groups };

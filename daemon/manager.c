@@ -70,6 +70,7 @@ static int refresh_regions(Manager *m)
 	if (!same_regions(&before, &fresh)) {
 		manager_forget_easing(m);
 		manager_forget_evictions(m);
+		manager_cancel_room(m);
 	}
 	if (m->hooks)
 		m->hooks->regions_changed(m, &before);
@@ -657,6 +658,7 @@ int manager_stop(Manager *m)
 
 	if (!m->apply)
 		return 0;
+	manager_stop_room(m);
 	/* Nobody is to be protected any more: that is also the reason that the log gives for each value. */
 	plan_done(&m->plan);
 	r = apply_restore(m->apply);
@@ -690,6 +692,7 @@ Manager *manager_free(Manager *m)
 		return NULL;
 	/* Layer 5 must not hear of what is only being taken down. */
 	m->hooks = NULL;
+	manager_free_room(m);
 	drop_bus(m);
 	region_monitor_free(m->region_monitor);
 	manager_free_games(m);

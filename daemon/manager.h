@@ -213,6 +213,34 @@ int manager_set_knob(Manager *m, Knob knob, uint32_t value);
 int manager_reset_knobs(Manager *m);
 int manager_get_knob(const Manager *m, Knob knob, uint32_t *ret, KnobOrigin *ret_origin);
 
+/* --- Room for a game that starts (make-room.c) ------------------------------------------------ */
+
+typedef struct Room Room;
+
+typedef struct RoomWish {
+	const UnitPath *unit; /* of the game */
+	uid_t uid;
+	const char *exe;      /* its program, if known: for [game exe=] */
+	pid_t caller;         /* whose unit is spared; 0: nobody's */
+	Size size;            /* what is to be free in each region; SIZE_UNSET: as MakeRoom= says, else nothing */
+} RoomWish;
+
+/* It is over, and every ceiling is what it was. freed: bytes, [regions.n]; done: all came down as far as they should.
+ * NULL: it was called off. */
+typedef void (*room_cb)(Manager *m, const uint64_t *freed, bool done, void *userdata);
+/* cb comes once, at the earliest from within this call; never after an error. -EBUSY: for another game, now. */
+int manager_make_room(Manager *m, const RoomWish *wish, room_cb cb, void *userdata);
+/* The same for a unit that is a game by its name, and that nobody spoke of yet. */
+void manager_make_room_for_unit(Manager *m, const Game *g);
+/* Who makes room now, and up to which ceilings ([regions.n]). */
+size_t manager_room_count(const Manager *m);
+const char *manager_room_get(const Manager *m, size_t i, const uint64_t **ret_ceilings);
+/* The regions are others now. */
+void manager_cancel_room(Manager *m);
+/* vramd stops: after it nobody writes a ceiling any more. */
+void manager_stop_room(Manager *m);
+void manager_free_room(Manager *m);
+
 /* --- The bus (bus-*.c set these up; layer 5 calls down only) ----------------------------------- */
 
 /* A connection that reported or asked for something: who it is, and what it may. */
@@ -296,6 +324,8 @@ struct Manager {
 	Sampler sampler;
 	Rivals rivals;
 	Tuning tuning;
+	Room *room;       /* that is being made; NULL: none */
+	Room *stray_room; /* one that was given up, and whose child has not ended */
 
 	/* what the bus shows; set by the update */
 	uint64_t front_game; /* id, 0 = nobody */

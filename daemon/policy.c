@@ -249,6 +249,9 @@ static PlanLimits claim_in_region(const Decision *d, const WorldGroup *g, const 
 		if (seat->front)
 			max = ceiling(&config->background_max, capacity);
 		break;
+	case ROLE_ROOM:
+		max = g->ceiling[region];
+		break;
 	case _ROLE_MAX:
 		break;
 	}
@@ -264,6 +267,7 @@ static PlanReason claim_reason(const Decision *d, GroupRole role)
 		[ROLE_BACKGROUND] = PLAN_BACKGROUND_SHARE,
 		[ROLE_SERVICE] = PLAN_SERVICE_CLAIM,
 		[ROLE_SIBLING] = PLAN_BACKGROUND_CEILING,
+		[ROLE_ROOM] = PLAN_ROOM,
 	};
 
 	return role == ROLE_SERVICE && d->front ? PLAN_SERVICE_CEILING : reasons[role];
@@ -517,6 +521,7 @@ static int build(Decision *d, Plan *plan)
 		g = &plan->groups[plan->n_groups - 1];
 		if (g->reason == PLAN_ANCESTOR)
 			g->reason = c->reason; /* the most important role came first */
+		g->passing = g->passing || c->role == ROLE_ROOM;
 		for (size_t k = 0; k < plan->n_regions; k++)
 			limits_merge(&g->limits[k], &c->limits[k]);
 	}
@@ -596,6 +601,7 @@ const char *plan_reason_to_string(PlanReason reason)
 		[PLAN_SERVICE_CLAIM] = "claim of a service",
 		[PLAN_SERVICE_CEILING] = "ceiling of a service while a game is in front",
 		[PLAN_BACKGROUND_CEILING] = "ceiling beside the game in front",
+		[PLAN_ROOM] = "room for a game that starts",
 		[PLAN_ANCESTOR] = "sum of its protected children",
 	};
 

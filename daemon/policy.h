@@ -11,6 +11,7 @@
  *   menu open   low of its owner = menu_share, at most C/8, from what is left: never from the game
  *   game behind low = background_share of what it uses now
  *   service     low while no game is in front; else its ceiling
+ *   room        the ceiling that room.h found, for a moment
  * and for each ancestor exactly the sum of its protected children: with slack in an ancestor the
  * kernel hands the rest to the unprotected siblings, which then evict the game. The sums never promise
  * more than C: min first, then low is cut from the least important group up; equals share in
@@ -32,6 +33,7 @@ typedef enum PlanReason {
 	PLAN_SERVICE_CLAIM,
 	PLAN_SERVICE_CEILING,
 	PLAN_BACKGROUND_CEILING,
+	PLAN_ROOM,
 	PLAN_ANCESTOR, /* exact sum of its protected children */
 	_PLAN_REASON_MAX,
 } PlanReason;
@@ -42,6 +44,7 @@ typedef struct PlanGroup {
 	char *path;
 	PlanReason reason; /* of the most important claim */
 	bool ancestor;     /* an inner node: its children must have dmem */
+	bool passing;      /* its ceiling is there for a moment: a stranger's later one is not fought */
 	PlanLimits *limits; /* [n_regions] */
 } PlanGroup;
 

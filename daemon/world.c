@@ -14,6 +14,7 @@ static const char *const group_roles[_ROLE_MAX] = {
 	[ROLE_BACKGROUND] = "background",
 	[ROLE_SERVICE] = "service",
 	[ROLE_SIBLING] = "sibling",
+	[ROLE_ROOM] = "room",
 };
 
 const char *menu_state_to_string(MenuState m)

@@ -37,6 +37,7 @@ typedef enum GroupRole {
 	ROLE_BACKGROUND, /* a game behind Steam's home screen or another window */
 	ROLE_SERVICE,    /* of a [service] section */
 	ROLE_SIBLING,    /* others beside the game in front: only ever a ceiling */
+	ROLE_ROOM,       /* others that make room for a game that starts: a passing ceiling */
 	_ROLE_MAX,
 } GroupRole;
 const char *group_role_to_string(GroupRole role);
@@ -50,6 +51,7 @@ typedef struct WorldGroup {
 	const ServiceConfig *service; /* ROLE_SERVICE */
 	const uint64_t *current;      /* [n_regions] bytes in use now */
 	const Easing *easing;         /* ROLE_FRONT: [n_regions], or NULL */
+	const uint64_t *ceiling;      /* ROLE_ROOM: [n_regions]; DMEM_UNLIMITED = none */
 } WorldGroup;
 
 typedef struct World {

@@ -28,6 +28,7 @@ complete -c vramctl -n '__fish_seen_subcommand_from top' -x -s d -l delay -d 'Be
 
 complete -c vramctl -n '__fish_seen_subcommand_from run' -x -l scope-name -d 'Name of the scope'
 complete -c vramctl -n '__fish_seen_subcommand_from run' -x -l slice -a 'app.slice background.slice session.slice' -d 'Where the scope goes'
+complete -c vramctl -n '__fish_seen_subcommand_from run' -l make-room -d 'First move others out'
 complete -c vramctl -n '__fish_seen_subcommand_from run' -l no-scope -d 'Stay in the present control group'
 complete -c vramctl -n '__fish_seen_subcommand_from run' -l require -d 'Do not run it without scope and hold'
 complete -c vramctl -n '__fish_seen_subcommand_from run' -x -a '(__fish_complete_subcommand)'

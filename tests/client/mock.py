@@ -187,6 +187,11 @@ class Vramd(Base):
         os.close(theirs)
         return reply
 
+    @dbus.service.method(MANAGER, in_signature='hsa{sv}', out_signature='a{st}b')
+    def MakeRoom(self, pidfd, size, options):
+        self.called('MakeRoom', pid=taken_pid(pidfd), size=size, options=len(options))
+        return (amounts(card0=512) if size else amounts()), True
+
     @dbus.service.method(MANAGER, in_signature='a{sv}', sender_keyword='sender')
     def ReportFocus(self, report, sender=None):
         values = {}

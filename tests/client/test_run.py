@@ -24,6 +24,27 @@ class Run(BusTest):
                          [{'pid': pid, 'who': 'vramctl run', 'why': 'sh', 'options': 0}])
         wait_for(lambda: vramd.log('HoldClosed'), 'the hold to be closed')
 
+    def test_make_room(self):
+        vramd = self.vramd()
+        self.systemd()
+        out, err = self.run_ctl('run', '--make-room=2G', 'sh', '-c', 'echo $$')
+        self.assertEqual(err, 'vramctl: made room: 512 MiB of drm/0000:03:00.0/vram0\n')
+        self.assertEqual(vramd.log('MakeRoom'), [{'pid': int(out), 'size': '2G', 'options': 0}])
+        # In its scope, and before anybody protects it.
+        self.assertEqual([c[0] for c in vramd.log()][:2], ['MakeRoom', 'Hold'])
+        self.run_ctl('run', '--no-scope', '--make-room', 'true')
+        self.assertEqual(self.run_ctl('run', '--no-scope', 'true')[1], '')
+        self.assertEqual([c['size'] for c in vramd.log('MakeRoom')], ['2G', 'max', ''])
+
+    def test_no_room(self):
+        vramd = self.vramd()
+        vramd.call('Fail', 'MakeRoom', 'io.github.vramd1.Busy', 'Room is being made for another game now')
+        out, err = self.run_ctl('run', '--no-scope', '--make-room', 'echo', 'ran')
+        self.assertEqual((out, err), ('ran\n', 'vramctl: Room is being made for another game now\n'))
+        # An older vramd does not know it, and nobody asked.
+        vramd.call('Fail', 'MakeRoom', 'org.freedesktop.DBus.Error.UnknownMethod', 'none')
+        self.assertEqual(self.run_ctl('run', '--no-scope', 'echo', 'ran'), ('ran\n', ''))
+
     def test_waits_for_the_job(self):
         systemd = self.systemd()
         marker = os.path.join(self.dir.name, 'began')

@@ -30,6 +30,7 @@
 
 #define MAX_WRITE	4096	/* kernfs: longer writes are E2BIG */
 #define MAX_EVENTS	64
+#define MAX_WAITING	64
 
 static int epoll_fd = -1;
 static int helper_fd = -1;
@@ -288,6 +289,23 @@ static void emu_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 	free(text);
 }
 
+/* Writes that were done, and wait to be answered. */
+static struct {
+	fuse_req_t req;
+	size_t size;
+} waiting[MAX_WAITING];
+static size_t n_waiting;
+static bool is_slow;
+
+void emu_slow(bool slow)
+{
+	is_slow = slow;
+	while (!slow && n_waiting > 0) {
+		n_waiting--;
+		fuse_reply_write(waiting[n_waiting].req, waiting[n_waiting].size);
+	}
+}
+
 static void emu_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t off,
 		      struct fuse_file_info *fi)
 {
@@ -296,7 +314,7 @@ static void emu_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t si
 	char text[MAX_WRITE + 1];
 	int r;
 
-	(void)off, (void)fi;
+	(void)off;
 	if (!n->group)
 		r = -ENODEV;
 	else if (size > MAX_WRITE)
@@ -308,10 +326,14 @@ static void emu_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t si
 		text[size] = '\0';
 		r = n->type->write(n, text, &by);
 	}
-	if (r < 0)
+	if (r < 0) {
 		fuse_reply_err(req, -r);
-	else
+	} else if (is_slow && n->type->flags & SLOW && !(fi->flags & O_NONBLOCK) && n_waiting < MAX_WAITING) {
+		waiting[n_waiting].req = req;
+		waiting[n_waiting++].size = size;
+	} else {
 		fuse_reply_write(req, size);
+	}
 }
 
 /* A directory is listed once, when it is read from its start. */

@@ -233,6 +233,22 @@ class DmemFiles(Emulated):
         self.assert_errno(errno.EEXIST, self.control, f"region + {R0} 1M")
         self.assert_errno(errno.EINVAL, self.control, "region - nothing")
 
+    def test_slow(self):
+        os.mkdir(self.path("s"))
+        self.control("slow on")
+        write(self.path("s/dmem.low"), f"{R0} 1")
+        fd = os.open(self.path("s/dmem.max"), os.O_WRONLY | os.O_NONBLOCK)
+        os.write(fd, f"{R0} 4096".encode())
+        os.close(fd)
+        with subprocess.Popen(["sh", "-c", f"echo {R0} 2048 > {self.path('s/dmem.max')}"]) as writer:
+            with self.assertRaises(subprocess.TimeoutExpired):
+                writer.wait(0.3)
+            self.assertEqual(read(self.path("s/dmem.max")).split("\n")[0], f"{R0} 2048")
+            self.control("slow off")
+            self.assertEqual(writer.wait(10), 0)
+        self.assert_errno(errno.EINVAL, self.control, "slow maybe")
+        os.rmdir(self.path("s"))
+
     def test_charges(self):
         leaf = self.leaf()
         os.mkdir(self.path("a/c"))

@@ -677,6 +677,12 @@ static int write_control(const Node *node, char *text, const Caller *by)
 		return parse_word(word[3], INT64_MAX, &n) < 0 ? -EINVAL : region_add(word[2], n);
 	if (count == 3 && strcmp(word[0], "region") == 0 && strcmp(word[1], "-") == 0)
 		return region_remove(word[2]);
+	if (count == 2 && strcmp(word[0], "slow") == 0) {
+		if (strcmp(word[1], "on") != 0 && strcmp(word[1], "off") != 0)
+			return -EINVAL;
+		emu_slow(word[1][1] == 'n');
+		return 0;
+	}
 	if (count == 2 && strcmp(word[0], "exit") == 0) {
 		if (parse_word(word[1], INT_MAX, &n) < 0)
 			return -EINVAL;
@@ -702,7 +708,7 @@ const FileType file_types[] = {
 	{ "dmem.peak", 0444, IN_GROUPS | DMEM, VALUE_PEAK, show_dmem, NULL },
 	{ "dmem.min", 0644, IN_GROUPS | DMEM, VALUE_MIN, show_dmem, write_dmem },
 	{ "dmem.low", 0644, IN_GROUPS | DMEM, VALUE_LOW, show_dmem, write_dmem },
-	{ "dmem.max", 0644, IN_GROUPS | DMEM, VALUE_MAX, show_dmem, write_dmem },
+	{ "dmem.max", 0644, IN_GROUPS | DMEM | SLOW, VALUE_MAX, show_dmem, write_dmem },
 	{ "dmem.events", 0444, IN_GROUPS | DMEM | SERIES | POLLED, 0, show_dmem_events, NULL },
 	{ "dmem.events.local", 0444, IN_GROUPS | DMEM | SERIES | POLLED, 1, show_dmem_events, NULL },
 	{ "emu.control", 0600, IN_ROOT | HIDDEN, 0, NULL, write_control },

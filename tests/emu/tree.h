@@ -46,7 +46,7 @@ typedef struct Opened {
 struct FileType {
 	const char *name;
 	mode_t mode;
-	unsigned int flags;
+	unsigned int flags;		/* SLOW: without O_NONBLOCK, its writers wait for moves */
 	int value;			/* dmem files: which value */
 	void (*show)(const Node *n, FILE *out);
 	int (*write)(const Node *n, char *text, const Caller *by);
@@ -54,7 +54,7 @@ struct FileType {
 
 /* HELPED: our helper writes to it, and is not root when we are not. SERIES: only with the companion kernel series.
  * POLLED: tells of changes by POLLPRI. */
-enum { IN_ROOT = 1, IN_GROUPS = 2, DMEM = 4, HIDDEN = 8, HELPED = 16, SERIES = 32, POLLED = 64 };
+enum { IN_ROOT = 1, IN_GROUPS = 2, DMEM = 4, HIDDEN = 8, HELPED = 16, SERIES = 32, POLLED = 64, SLOW = 128 };
 
 typedef struct Process {
 	pid_t pid;
@@ -111,6 +111,9 @@ void tree_free(void);
 
 /* The group's "populated" changed. */
 void emu_populated_changed(const Group *g);
+/* From now on, writes that the kernel would not answer before buffers were moved out are not answered either;
+ * or they are, and those that wait. */
+void emu_slow(bool slow);
 /* The file has new text: wakes up who waits for that. */
 void emu_file_changed(Node *n);
 /* It is still open, at the end of everything. */

@@ -269,6 +269,17 @@ static const Case cases[] = {
 	  .rows = { { GAME, PLAN_GAME_IN_FRONT, 0, FRONT_LOW, NO },
 		    { STEAM, PLAN_MENU_SHARE, 0, C / 16, NO },
 		    { USER "/app.slice", PLAN_BACKGROUND_CEILING, 0, C, NO } } },
+	{ "room for a game that starts: the ceiling that was found, in any session",
+	  .groups = { { OTHER, ROLE_BACKGROUND, GIB }, { STEAM, ROLE_ROOM, 100 * MIB }, { OLLAMA, ROLE_ROOM, 0 } },
+	  .rows = { { OTHER, PLAN_BACKGROUND_SHARE, 0, GIB / 2, NO },
+		    { STEAM, PLAN_ROOM, 0, 0, 100 * MIB },
+		    { OLLAMA, PLAN_ROOM, 0, 0, 0 } } },
+	{ "room: the lower one of two ceilings, and none on what is protected",
+	  .config = "[background]\nMax=1G\n",
+	  .groups = { { GAME, ROLE_FRONT, 0 }, { GAME, ROLE_ROOM, 0 },
+		      { STEAM, ROLE_SIBLING, GIB }, { STEAM, ROLE_ROOM, 100 * MIB } },
+	  .rows = { { GAME, PLAN_GAME_IN_FRONT, 0, FRONT_LOW, NO },
+		    { STEAM, PLAN_BACKGROUND_CEILING, 0, 0, 100 * MIB } } },
 	{ "over-commitment: the game in front gives way to the floor only", .menu = MENU_OPEN,
 	  .config = "[policy]\nGameLow=max\n[compositor]\nFloor=1G\n",
 	  .groups = { { GAME, ROLE_FRONT, 0 },
@@ -377,7 +388,7 @@ static void test_table(void **state)
 
 			groups[world.n_groups] = (WorldGroup){ g->path, g->role,
 				service ? NULL : &session, NULL,
-				service ? &config->services[0] : NULL, &g->current };
+				service ? &config->services[0] : NULL, &g->current, NULL, &g->current };
 		}
 		decide(&world, config, &plan);
 		check_rows(c, &plan);
@@ -763,6 +774,7 @@ static void random_world(Random *w)
 							    NULL;
 		g->service = g->role == ROLE_SERVICE ? &w->service : NULL;
 		g->current = w->current[path];
+		g->ceiling = g->role == ROLE_ROOM ? g->current : NULL;
 	}
 }
 

@@ -22,6 +22,7 @@ typedef struct Options {
 	uint32_t every_ms;	/* submit that often; 0: only on SIGUSR1 */
 	bool once;
 	bool submit;
+	bool show;		/* the first buffer is on the screen, and so is pinned */
 } Options;
 
 typedef struct Holder {
@@ -191,6 +192,13 @@ static int hold(const Options *o)
 	handles = h.handles;
 	if (r < 0)
 		return r;
+	if (o->show) {
+		struct drm_vramsim_flip flip = { .handle = handles[0] };
+
+		r = vsim_ioctl(fd, DRM_IOCTL_VRAMSIM_FLIP, &flip);
+		if (r < 0)
+			return fail(r, "cannot show a buffer");
+	}
 	r = o->submit ? submit_all(&h) : print_state(&h, NULL);
 	if (r < 0 || o->once)
 		return r;
@@ -228,6 +236,7 @@ static void help(void)
 	       "  --size BYTES        of each buffer, with K, M or G\n"
 	       "  --count N           number of buffers (1)\n"
 	       "  --vram-only         no buffer may be outside VRAM\n"
+	       "  --show              the first buffer is on the screen, so it cannot be moved\n"
 	       "  --no-submit         only create the buffers; print without a submission\n"
 	       "  --submit-every MS   submit and print again and again\n"
 	       "  --once              end after the first line\n");
@@ -235,12 +244,13 @@ static void help(void)
 
 static int parse_options(int argc, char *argv[], Options *o)
 {
-	enum { DEVICE = 1, SIZE, COUNT, VRAM_ONLY, NO_SUBMIT, EVERY, ONCE, HELP };
+	enum { DEVICE = 1, SIZE, COUNT, VRAM_ONLY, SHOW, NO_SUBMIT, EVERY, ONCE, HELP };
 	static const struct option options[] = {
 		{ "device", required_argument, NULL, DEVICE },
 		{ "size", required_argument, NULL, SIZE },
 		{ "count", required_argument, NULL, COUNT },
 		{ "vram-only", no_argument, NULL, VRAM_ONLY },
+		{ "show", no_argument, NULL, SHOW },
 		{ "no-submit", no_argument, NULL, NO_SUBMIT },
 		{ "submit-every", required_argument, NULL, EVERY },
 		{ "once", no_argument, NULL, ONCE },
@@ -258,6 +268,8 @@ static int parse_options(int argc, char *argv[], Options *o)
 			r = parse_u32(optarg, &o->count);
 		else if (c == VRAM_ONLY)
 			o->flags |= VRAMSIM_BO_VRAM_ONLY;
+		else if (c == SHOW)
+			o->show = true;
 		else if (c == NO_SUBMIT)
 			o->submit = false;
 		else if (c == EVERY)
