@@ -139,7 +139,9 @@ typedef struct Environ {
 	uint32_t steam_appid, umu_appid;
 	uint64_t steam_game;
 	const char *name;
+	const char *bottle;
 	bool launcher; /* one that gives no Steam id */
+	bool wine;
 } Environ;
 
 static void take_variable(Environ *e, const char *var)
@@ -154,6 +156,10 @@ static void take_variable(Environ *e, const char *var)
 		(void)parse_u32(value, &e->umu_appid); /* "default" is none either */
 	else if ((value = startswith(var, "HEROIC_APP_NAME=")) && *value)
 		e->name = value;
+	else if ((value = startswith(var, "BOTTLE=")) && *value)
+		e->bottle = value;
+	else if (startswith(var, "WINEPREFIX="))
+		e->wine = true;
 
 	e->launcher = e->launcher || e->name || startswith(var, "UMU_ID=") ||
 		      startswith(var, "LUTRIS_GAME_UUID=");
@@ -168,6 +174,11 @@ int game_parse_environ(const char *block, size_t size, GameIdentity *ret)
 	for (size_t pos = 0; next_string(block, size, &pos, &var);)
 		take_variable(&e, var);
 
+	/* A common word for a name: in the environment of a Windows program it is Bottles' (and its folder). */
+	if (e.bottle && e.wine) {
+		e.launcher = true;
+		e.name = e.name ? e.name : e.bottle;
+	}
 	if (e.steam_appid)
 		g.appid = e.steam_appid;
 	else if (e.steam_game > UINT32_MAX)

@@ -11,7 +11,7 @@ typedef enum GameMark {
 	MARK_NONE,
 	MARK_SCOPE,   /* app-steam-app<appid>-<pid>.scope */
 	MARK_REAPER,  /* reaper SteamLaunch AppId=<appid> */
-	MARK_ENVIRON, /* SteamAppId, SteamGameId, UMU_ID, HEROIC_APP_NAME, LUTRIS_GAME_UUID */
+	MARK_ENVIRON, /* SteamAppId, SteamGameId, UMU_ID, HEROIC_APP_NAME, LUTRIS_GAME_UUID, BOTTLE */
 	MARK_FLATPAK,
 	_MARK_MAX,
 } GameMark;

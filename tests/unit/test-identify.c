@@ -85,6 +85,20 @@ static void test_environ(_unused_ void **state)
 		  "a?[31m?\xc3\xa9??z" },
 		{ BLOCK("HEROIC_APP_NAME="), 0 },
 		{ BLOCK("LUTRIS_GAME_UUID=0b5e"), 1, 0 },
+		{ BLOCK("WINEPREFIX=/b/Games\0BOTTLE=Games\0WINEARCH=win64"), 1, 0, "Games" },
+		{ BLOCK("BOTTLE=Games\0WINEPREFIX=/b/Games\0UMU_ID=umu-7"), 1, 7, "Games" },
+		{ BLOCK("BOTTLE=of wine"), 0 },
+		{ BLOCK("BOTTLE=\0WINEPREFIX=/b"), 0 },
+		/* What each launcher puts there, in its order. */
+		{ BLOCK("HEROIC_APP_NAME=Quail\0HEROIC_APP_RUNNER=legendary\0GAMEID=umu-0\0HEROIC_APP_SOURCE=epic\0"
+			"STORE=egs\0SteamGameId=heroic-Quail\0SteamAppId=0\0UMU_ID=umu-0"),
+		  1, 0, "Quail" },
+		{ BLOCK("HEROIC_APP_NAME=1207658924\0HEROIC_APP_RUNNER=gog\0UMU_ID=umu-292030"), 1, 292030,
+		  "1207658924" },
+		{ BLOCK("LUTRIS_GAME_UUID=0b5e\0GAMEID=umu-default\0UMU_ID=umu-default\0SteamAppId=0\0SteamGameId=0"),
+		  1, 0 },
+		{ BLOCK("SteamGameId=13510798882145042432\0SteamAppId=0\0SteamOverlayGameId=13510798882145042432"), 1,
+		  3145728000 },
 		{ BLOCK("PATH=/bin\0\0LANG=C"), 0 },
 		{ "SteamAppId=109", sizeof("SteamAppId=109") - 1, 0 }, /* cut: not 1091500 */
 		{ "", 0, 0 },
