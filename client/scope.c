@@ -88,24 +88,41 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
 	return 0;
 }
 
-static int append_properties(sd_bus_message *m, const char *slice, const char *description, pid_t pid,
-			     int pidfd)
+static int append_pids(sd_bus_message *m, const ScopeProcess *v, size_t n, bool by_fd)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'r', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", by_fd ? "PIDFDs" : "PIDs");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', by_fd ? "ah" : "au");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', by_fd ? "h" : "u");
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = by_fd ? sd_bus_message_append(m, "h", v[i].pidfd) :
+			    sd_bus_message_append(m, "u", (uint32_t)v[i].pid);
+	for (size_t i = 0; i < 3 && r >= 0; i++)
+		r = sd_bus_message_close_container(m);
+	return r;
+}
+
+static int append_properties(sd_bus_message *m, const Scope *s, bool by_fd)
 {
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "(sv)");
 	if (r >= 0)
-		r = sd_bus_message_append(m, "(sv)(sv)(sv)", "Description", "s", description, "Slice",
-					  "s", slice, "CollectMode", "s", "inactive-or-failed");
-	if (r >= 0 && pidfd >= 0)
-		r = sd_bus_message_append(m, "(sv)", "PIDFDs", "ah", 1, pidfd);
-	else if (r >= 0)
-		r = sd_bus_message_append(m, "(sv)", "PIDs", "au", 1, (uint32_t)pid);
+		r = sd_bus_message_append(m, "(sv)(sv)(sv)", "Description", "s", s->description, "Slice",
+					  "s", s->slice, "CollectMode", "s", "inactive-or-failed");
+	if (r >= 0 && s->delegate)
+		r = sd_bus_message_append(m, "(sv)", "Delegate", "b", true);
+	if (r >= 0)
+		r = append_pids(m, s->processes, s->n, by_fd);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int start_unit(sd_bus *bus, const char *name, const char *slice, const char *description,
-		      pid_t pid, int pidfd, sd_bus_error *error, Job *job)
+static int start_unit(sd_bus *bus, const Scope *s, bool by_fd, sd_bus_error *error, Job *job)
 {
 	auto_message sd_bus_message *m = NULL, *reply = NULL;
 	const char *path;
@@ -114,9 +131,9 @@ static int start_unit(sd_bus *bus, const char *name, const char *slice, const ch
 	r = sd_bus_message_new_method_call(bus, &m, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER,
 					   "StartTransientUnit");
 	if (r >= 0)
-		r = sd_bus_message_append(m, "ss", name, "fail");
+		r = sd_bus_message_append(m, "ss", s->name, "fail");
 	if (r >= 0)
-		r = append_properties(m, slice, description, pid, pidfd);
+		r = append_properties(m, s, by_fd);
 	if (r >= 0)
 		r = sd_bus_message_append(m, "a(sa(sv))", 0);
 	if (r >= 0)
@@ -160,15 +177,14 @@ static int wait_job(sd_bus *bus, Job *job)
 	}
 }
 
-int scope_start(const char *name, const char *slice, const char *description, pid_t pid, int pidfd,
-		sd_bus_error *error)
+int scope_start(const Scope *s, sd_bus_error *error)
 {
 	auto_bus sd_bus *bus = NULL;
 	auto_free char *path = NULL;
 	Job job = {};
 	int r;
 
-	if (sd_bus_open_user_with_description(&bus, "vramctl-run") < 0)
+	if (sd_bus_open_user_with_description(&bus, "vramd-scope") < 0)
 		return -ENOTCONN;
 	r = sd_bus_match_signal(bus, NULL, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "JobRemoved",
 				on_job_removed, &job);
@@ -177,13 +193,34 @@ int scope_start(const char *name, const char *slice, const char *description, pi
 				       error, NULL, "");
 	if (r < 0)
 		return r;
-	r = start_unit(bus, name, slice, description, pid, pidfd, error, &job);
-	if (r < 0 && pidfd >= 0 &&
+	r = start_unit(bus, s, true, error, &job);
+	if (r < 0 &&
 	    sd_bus_error_has_names(error, SD_BUS_ERROR_PROPERTY_READ_ONLY, SD_BUS_ERROR_UNKNOWN_PROPERTY)) {
-		/* systemd before 254 knows PIDs only; the process is our child, its number is safe. */
+		/* systemd before 254 knows PIDs only. */
 		sd_bus_error_free(error);
-		r = start_unit(bus, name, slice, description, pid, -EBADF, error, &job);
+		r = start_unit(bus, s, false, error, &job);
 	}
 	path = job.path;
 	return r < 0 ? r : wait_job(bus, &job);
+}
+
+int scope_attach(const Scope *s, sd_bus_error *error)
+{
+	auto_message sd_bus_message *m = NULL;
+	auto_bus sd_bus *bus = NULL;
+	int r;
+
+	if (sd_bus_open_user_with_description(&bus, "vramd-scope") < 0)
+		return -ENOTCONN;
+	r = sd_bus_message_new_method_call(bus, &m, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER,
+					   "AttachProcessesToUnit");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "ss", s->name, "");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "u");
+	for (size_t i = 0; i < s->n && r >= 0; i++)
+		r = sd_bus_message_append(m, "u", (uint32_t)s->processes[i].pid);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r : sd_bus_call(bus, m, SCOPE_TIMEOUT_USEC, error, NULL);
 }

@@ -15,6 +15,20 @@ char *scope_name(const char *program, const char *steam_appid, pid_t pid);
 /* 1 if this process is already alone with its game: in an app-steam-app scope. Else 0. */
 int scope_is_own(void);
 
-/* Moves the process into a new scope and waits until it is there. -ENOTCONN: there is no user manager. */
-int scope_start(const char *name, const char *slice, const char *description, pid_t pid, int pidfd,
-		sd_bus_error *error);
+/* Whoever names a process makes sure that its number is not another one's yet, for systemd before 254. */
+typedef struct ScopeProcess {
+	pid_t pid;
+	int pidfd;
+} ScopeProcess;
+
+typedef struct Scope {
+	const char *name, *slice, *description;
+	const ScopeProcess *processes;
+	size_t n;
+	bool delegate; /* scope_attach() may follow: systemd only lets processes into units that it has delegated */
+} Scope;
+
+/* Moves the processes into a new scope and waits until they are there. -ENOTCONN: there is no user manager. */
+int scope_start(const Scope *s, sd_bus_error *error);
+/* Moves more processes into one that is there; only name and processes of it count. */
+int scope_attach(const Scope *s, sd_bus_error *error);

@@ -88,7 +88,7 @@ static bool give_scope(const char *program, pid_t pid, int pidfd)
 		description = NULL;
 		return false;
 	}
-	r = scope_start(name, args.slice, description, pid, pidfd, &error);
+	r = scope_start(&(Scope){ name, args.slice, description, &(ScopeProcess){ pid, pidfd }, 1 }, &error);
 	if (r >= 0)
 		return true;
 	if (r == -ENOTCONN)

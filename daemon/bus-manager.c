@@ -601,6 +601,8 @@ static int get_text(sd_bus *bus _unused_, const char *path _unused_, const char 
 		s = strempty(m->reason);
 	else if (streq(property, "Menu"))
 		s = menu_state_to_string(m->menu);
+	else if (streq(property, "OwnScope"))
+		s = own_scope_to_string(m->config->enabled ? m->config->own_scope : OWN_SCOPE_NEVER);
 	else if (streq(property, "FocusSource"))
 		s = strempty(m->focus_source);
 	return sd_bus_message_append(reply, "s", s);
@@ -651,6 +653,7 @@ static const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_PROPERTY("ForegroundGame", "o", get_front, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("Menu", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_PROPERTY("FocusSource", "s", get_text, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_PROPERTY("OwnScope", "s", get_text, 0, 0),
 	SD_BUS_PROPERTY("Abilities", "as", get_abilities, 0, 0),
 	SD_BUS_SIGNAL_WITH_ARGS("FocusChanged", SD_BUS_ARGS("o", game, "s", menu, "s", source, "s", reason), 0),
 	SD_BUS_SIGNAL_WITH_ARGS("Protected", SD_BUS_ARGS("o", game, "s", unit, "a{st}", low, "s", reason), 0),

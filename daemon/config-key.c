@@ -35,6 +35,32 @@ const char *ownership_to_string(Ownership o)
 	return o < _OWNERSHIP_MAX ? ownerships[o] : NULL;
 }
 
+static const char *const own_scopes[_OWN_SCOPE_MAX] = {
+	[OWN_SCOPE_AUTO] = "auto",
+	[OWN_SCOPE_NEVER] = "never",
+};
+
+const char *own_scope_to_string(OwnScope o)
+{
+	return o < _OWN_SCOPE_MAX ? own_scopes[o] : NULL;
+}
+
+static int parse_key_own_scope(const Key *key _unused_, const char *value, bool append _unused_,
+			       void *target)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(own_scopes); i++)
+		if (streq(own_scopes[i], value)) {
+			*(OwnScope *)target = (OwnScope)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static void print_own_scope(FILE *f, const void *target)
+{
+	fputs(own_scope_to_string(*(const OwnScope *)target), f);
+}
+
 static int parse_key_ownership(const Key *key _unused_, const char *value, bool append _unused_,
 			       void *target)
 {
@@ -251,6 +277,9 @@ static void print_knob_switch(FILE *f, const void *target)
 static const KeyType type_bool = {
 	.parse = parse_key_bool, .print = print_bool, .expects = "yes or no",
 };
+static const KeyType type_own_scope = {
+	.parse = parse_key_own_scope, .print = print_own_scope, .expects = "auto or never",
+};
 static const KeyType type_ownership = {
 	.parse = parse_key_ownership, .print = print_ownership, .expects = "exclusive or share",
 };
@@ -301,6 +330,7 @@ const Key config_keys[] = {
 	CONFIG_KEY(POLICY, "Enabled", bool, enabled, "yes"),
 	CONFIG_KEY(POLICY, "Force", bool, force, "no"),
 	CONFIG_KEY(POLICY, "Ownership", ownership, ownership, "exclusive"),
+	CONFIG_KEY(POLICY, "OwnScope", own_scope, own_scope, "auto"),
 	CONFIG_KEY(POLICY, "ReassertLimit", number, reassert_limit, "6", 600),
 	CONFIG_KEY(POLICY, "Reserve", size, reserve, ""),
 	CONFIG_KEY(POLICY, "GameLow", size, game_low, ""),

@@ -13,6 +13,10 @@
 #include "knob.h"
 #include "parse.h"
 
+/* Does vramd-agent give games that Steam starts in its own unit one of their own? */
+typedef enum OwnScope { OWN_SCOPE_AUTO, OWN_SCOPE_NEVER, _OWN_SCOPE_MAX } OwnScope;
+const char *own_scope_to_string(OwnScope o);
+
 typedef enum Ownership { OWNERSHIP_EXCLUSIVE, OWNERSHIP_SHARE, _OWNERSHIP_MAX } Ownership;
 const char *ownership_to_string(Ownership o);
 
@@ -51,6 +55,7 @@ typedef struct Config {
 	bool enabled;            /* Enabled=no: touch nothing, State=paused */
 	bool force;              /* Force=yes: also regions with nothing to gain */
 	Ownership ownership;
+	OwnScope own_scope;
 	unsigned reassert_limit; /* times a minute that a contested value is written again */
 	Size reserve;            /* unset = max(C/16, compositor's use x 1.25), at most C/4 */
 	Size game_low;           /* unset = C - reserve */

@@ -438,7 +438,6 @@ static void add_named_game(Manager *m, const char *path)
 {
 	auto_unit_path UnitPath unit = { 0 };
 	Game *g = manager_find_game(m, path);
-	bool fresh = !g;
 
 	if (g && cgroup_is_populated(g->group) < 0)
 		game_reopen(m, g);
@@ -452,8 +451,11 @@ static void add_named_game(Manager *m, const char *path)
 	g->named = true;
 	if (!g->identity.exe)
 		learn_from_unit(m, g);
-	if (fresh)
+	/* Once, when somebody is in it: an empty one is closed again, and comes anew with its first process. */
+	if (!g->room_asked && cgroup_is_populated(g->group) > 0) {
+		g->room_asked = true;
 		manager_make_room_for_unit(m, g);
+	}
 }
 
 void manager_forget_names(Manager *m)

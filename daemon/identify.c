@@ -7,6 +7,7 @@
 #include "identify.h"
 #include "log.h"
 #include "parse.h"
+#include "steam.h"
 
 #define ANCESTORS_MAX 64
 #define BLOCK_MAX (64 * KIB) /* of a command line or an environment; the rest is not looked at */
@@ -86,18 +87,6 @@ static char *clean_text(const char *s)
 	return strdup(buf);
 }
 
-/* Steps through a block of NUL-terminated strings. A last one without its NUL was cut. */
-static bool next_string(const char *block, size_t size, size_t *pos, const char **ret)
-{
-	const char *end = *pos < size ? memchr(block + *pos, '\0', size - *pos) : NULL;
-
-	if (!end)
-		return false;
-	*ret = block + *pos;
-	*pos = (size_t)(end - block) + 1;
-	return true;
-}
-
 /* The last component of a Unix or Windows path. */
 static const char *file_name(const char *path)
 {
@@ -110,29 +99,6 @@ static const char *file_name(const char *path)
 }
 
 /* --- Marks ------------------------------------------------------------------------------------ */
-
-int game_parse_reaper(const char *cmdline, size_t size, uint32_t *ret_appid)
-{
-	bool launch = false;
-	uint32_t appid = 0;
-	const char *arg;
-
-	for (size_t pos = 0; next_string(cmdline, size, &pos, &arg);) {
-		const char *value;
-
-		if (streq(arg, "--"))
-			break;
-		if (streq(arg, "SteamLaunch"))
-			launch = true;
-		else if (launch && (value = startswith(arg, "AppId=")) &&
-			 parse_u32(value, &appid) < 0)
-			return 0;
-	}
-	if (!launch || appid == 0)
-		return 0;
-	*ret_appid = appid;
-	return 1;
-}
 
 /* What an environment says, before it is weighed. */
 typedef struct Environ {
@@ -171,7 +137,7 @@ int game_parse_environ(const char *block, size_t size, GameIdentity *ret)
 	Environ e = {};
 	const char *var;
 
-	for (size_t pos = 0; next_string(block, size, &pos, &var);)
+	for (size_t pos = 0; block_next(block, size, &pos, &var);)
 		take_variable(&e, var);
 
 	/* A common word for a name: in the environment of a Windows program it is Bottles' (and its folder). */
@@ -274,7 +240,7 @@ static int find_reaper(const Roots *roots, const Process *p, uint32_t *ret_appid
 		if (streq(s.comm, "reaper") && is_of_user(fd, p->uid)) {
 			r = read_head_at(fd, "cmdline", BLOCK_MAX, &cmdline, &size);
 			if (r >= 0)
-				r = game_parse_reaper(cmdline, size, ret_appid);
+				r = steam_parse_reaper(cmdline, size, ret_appid);
 			if (r != 0)
 				return r;
 		}
@@ -312,7 +278,7 @@ static const char *find_windows_program(const char *cmdline, size_t size)
 	const char *arg, *found = NULL;
 	bool wine = false;
 
-	for (size_t pos = 0; next_string(cmdline, size, &pos, &arg);) {
+	for (size_t pos = 0; block_next(cmdline, size, &pos, &arg);) {
 		const char *name = file_name(arg);
 
 		if (is_exe(arg) && (wine || arg == cmdline)) {

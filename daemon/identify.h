@@ -30,12 +30,6 @@ typedef struct GameIdentity {
 int game_identify(const Roots *roots, const Process *p, const UnitPath *unit, GameIdentity *ret);
 void game_identity_done(GameIdentity *g);
 
-/* Both take a block of size bytes as /proc has it, each string with its NUL; a last one without was
- * cut and does not count. Both return 1 and set *ret if there is a mark, else 0. */
-
-/* The AppId= of a reaper's command line. Parsing stops at "--". Compatible with gamescope's own
- * rule (pull request 2190). */
-int game_parse_reaper(const char *cmdline, size_t size, uint32_t *ret_appid);
-/* The best mark in an environment; sets all but exe. Non-Steam shortcuts have 64-bit ids: their
- * appid is the upper half. -ENOMEM. */
+/* The best mark in an environment, as /proc has it (steam.h): 1 and all but exe, or 0. Non-Steam shortcuts have
+ * 64-bit ids: their appid is the upper half. -ENOMEM. */
 int game_parse_environ(const char *block, size_t size, GameIdentity *ret);

@@ -56,6 +56,7 @@ struct Game {
 	pid_t known_by;     /* the process that identity is of; 0 = none yet */
 	bool named;         /* its unit says by itself that it is a game: lives as long as the unit */
 	bool announced;     /* on the bus */
+	bool room_asked;    /* for MakeRoom= */
 	bool left;          /* a process of it moved to another unit */
 	bool ended;         /* closed at the end of the present update */
 	GroupRole role;     /* ROLE_FRONT, ROLE_BACKGROUND, or _ROLE_MAX: none */

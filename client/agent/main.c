@@ -9,6 +9,7 @@
 #include "build-config.h"
 #include "log.h"
 #include "once.h"
+#include "own-scope.h"
 #include "report.h"
 
 /* vramd-agent(1) documents them. */
@@ -174,11 +175,22 @@ static void learn_session(void)
 		(void)setenv("XDG_SESSION_TYPE", type, false);
 }
 
+static int start_own_scope(sd_event *event, OwnScope **ret)
+{
+	const char *home = getenv("HOME");
+	int r = home ? own_scope_new(event, home, ret) : -ENOENT;
+
+	if (r < 0 && r != -ENOENT)
+		log_warning_errno(r, "Cannot hear of games that Steam starts, ignoring: %m");
+	return r == -ENOMEM ? r : 0;
+}
+
 static int run_with(const Options *o)
 {
 	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
 	auto_report Report *report = NULL;
 	auto_agent Agent *agent = NULL;
+	auto_own_scope OwnScope *own_scope = NULL;
 	Run run = {};
 	AgentOptions options = { o->source, o->once, on_decided, &run };
 	int r;
@@ -194,6 +206,8 @@ static int run_with(const Options *o)
 		(void)refuse("there is no source", o->source);
 		return STATUS_USAGE;
 	}
+	if (r >= 0 && !o->once)
+		r = start_own_scope(event, &own_scope);
 	if (r < 0) {
 		log_error_errno(r, "Cannot start: %m");
 		return STATUS_FAILURE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Command lines and environments: every program chooses its own. */
 #include "identify.h"
+#include "steam.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,7 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint32_t appid = 0;
 	int r;
 
-	r = game_parse_reaper((const char *)data, size, &appid);
+	r = steam_parse_reaper((const char *)data, size, &appid);
 	must(r == 0 || (r == 1 && appid != 0 && memmem(data, size, "SteamLaunch", 11)));
 	r = game_parse_environ((const char *)data, size, &g);
 	must(r == 0 || r == 1);

@@ -10,6 +10,7 @@
 
 #include "identify.h"
 #include "remove-tree.h"
+#include "steam.h"
 
 /* A block of NUL-terminated strings, as /proc has them. */
 #define BLOCK(s) (s "\0"), sizeof(s "\0") - 1
@@ -47,7 +48,7 @@ static void test_reaper(_unused_ void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		uint32_t appid = 7;
-		int r = game_parse_reaper(cases[i].block, cases[i].size, &appid);
+		int r = steam_parse_reaper(cases[i].block, cases[i].size, &appid);
 
 		if (r != (cases[i].appid != 0) || appid != (cases[i].appid ? cases[i].appid : 7))
 			fail_msg("case %zu: %d, appid %u", i, r, appid);
