@@ -98,6 +98,7 @@ class GameMode(GameModeCase):
         self.assertEqual(self.line()['why'], 'no game says that it runs')
         game = self.desk.process()
         self.register(game)
+        self.desk.show_once()
         line = self.line()
         self.assertEqual((line['pid'], line['front'], line['counts']), (game.pid, 'process', True))
 

@@ -127,6 +127,7 @@ class Sway(wayland.WaylandCase):
         self.sway()
         foot = self.foot()
         wait_for(lambda: json.dumps(foot.pid) in self.say('-t', 'get_tree'), 'foot')
+        self.desk.show_once()
         p = subprocess.run([desk.AGENT, '--once'], env=self.desk.env, user=wayland.UID, capture_output=True, text=True,
                            check=True)
         self.assertRegex(p.stdout, rf'(?m)^\* sway +{self.swaysock["SWAYSOCK"]} +{foot.pid} \(foot\) +- +unknown +0$')

@@ -62,6 +62,7 @@ class Toplevel(wayland.WaylandCase):
         three = self.foot('three-3')
         self.unit(r'app-launcher-three\x2d3@12ab.service', three.pid, within='app-graphical.slice')
         self.wait_game('three, in a slice within', three)
+        self.desk.show_once()
         time.sleep(0.3)
         self.assertEqual(agent.usage(2)[1], 0)
         for what, ends, left in (('two is left', three, two), ('one is left', two, one), ('nobody is', one, None)):
