@@ -18,7 +18,7 @@ one_of() { shift $((RANDOM % $#)); echo "$1"; }
 # sum KEY FILE... and most KEY FILE...: over all lines that have it
 sum() { local key=$1; shift; cat "$@" | sed -n "s/.*\<$key=\([0-9]*\).*/\1/p" | awk '{ n += $1 } END { print n + 0 }'; }
 most() { local key=$1; shift; cat "$@" | sed -n "s/.*\<$key=\([0-9]*\).*/\1/p" | sort -n | tail -n1; }
-some() { check "$1, more than none" yes "$([ "${2:-0}" -gt 0 ] && echo yes || echo "${2:-0}")"; }
+some() { if [ "${2:-0}" -gt 0 ]; then ok "$1 = $2"; else check "$1" "more than none" 0; fi; }
 watching() { awk '$1 == "debug_locks:" { print $2 }' /proc/lockdep_stats; }
 
 # start NAME COMMAND...: the command again and again until the time is over, with its output in a file of that name
