@@ -144,6 +144,7 @@ install_vramd() {
 	install -D -m644 -t /etc/systemd/system $unit
 	install -D -m644 -t /etc/dbus-1/system.d $SRC/dbus/io.github.vramd1.conf
 	install -D -m644 -t /usr/share/polkit-1/actions $SRC/dbus/io.github.vramd1.policy
+	install -D -m644 -t /usr/share/polkit-1/rules.d $SRC/dbus/io.github.vramd1.rules
 	install -D -m644 -t /usr/share/dbus-1/system-services $SRC/dbus/io.github.vramd1.service
 	install -D -m644 $SRC/systemd/vramd.sysusers /usr/lib/sysusers.d/vramd.conf
 	systemd-sysusers vramd.conf
@@ -161,7 +162,6 @@ install_agent() {
 install_worker() {
 	install_agent_program
 	install -D -m644 -t /etc/systemd/system $BUILD/systemd/vramd-agent@.service
-	install -D -m644 -t /usr/share/polkit-1/rules.d $SRC/dbus/io.github.vramd1.rules
 	systemctl daemon-reload
 }
 
