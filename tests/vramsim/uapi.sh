@@ -19,7 +19,9 @@ lab-load-vramsim
 # All that the companion series adds, or nothing
 [ -e /sys/module/ttm/parameters/contig_window ] && features=7 || features=0
 check "features of this kernel" "$features" "$(cat /sys/module/vramsim/parameters/features)"
-wait_until 15 test -e "$node-render" || fail "no $node"
+for kind in render card; do
+	wait_until 15 test -e "$node-$kind" || fail "no $node-$kind"
+done
 status=0
 "$BUILD/tests/vramsim/vsim-uapi" "$node-render" "$node-card" || status=$?
 check "exit status of vsim-uapi" 0 $status
