@@ -234,6 +234,7 @@ class DmemFiles(Emulated):
         self.assert_errno(errno.EINVAL, self.control, "region - nothing")
 
     def test_slow(self):
+        write(self.path("cgroup.subtree_control"), "+dmem")
         os.mkdir(self.path("s"))
         self.control("slow on")
         write(self.path("s/dmem.low"), f"{R0} 1")
@@ -247,7 +248,6 @@ class DmemFiles(Emulated):
             self.control("slow off")
             self.assertEqual(writer.wait(10), 0)
         self.assert_errno(errno.EINVAL, self.control, "slow maybe")
-        os.rmdir(self.path("s"))
 
     def test_charges(self):
         leaf = self.leaf()
