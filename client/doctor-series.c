@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the companion kernel series gives, by what is there, and what its absence costs. The figures are those of the
- * patches' own messages: a simulated GPU, where 1 MiB stands for 32. */
+/* What the companion kernel series gives, by what is there, and what its absence costs. The figures are what
+ * tests/bench/contention/run --kernel patched prints: a simulated GPU, where 1 MiB stands for 32. */
 #include "doctor.h"
 
 #define SERIES_ADVICE "Nothing, or try the companion kernel series: man 7 vramd-kernel."
@@ -15,7 +15,7 @@ static const SeriesAbility abilities[] = {
 	{ "throttle", KNOB_THROTTLE_SOFT,
 	  "a game that lost memory does not fight for it in each frame",
 	  "a game and somebody who needs memory for a moment evict each other in each frame. With a burst of 2 GiB the "
-	  "slowest hundredth of the frames took 290 ms, and 39 ms where the kernel throttles. vramd's Easing= does a "
+	  "slowest hundredth of the frames took 283 ms, and 39 ms where the kernel throttles. vramd's Easing= does a "
 	  "part of that" },
 	{ "reclaim-backoff", KNOB_RECLAIM_BACKOFF,
 	  "a search for memory that found nothing is not repeated at once",
@@ -23,15 +23,15 @@ static const SeriesAbility abilities[] = {
 	  "180 to 390 ms of processor time, and 1.3 ms with it" },
 	{ "contig-window", KNOB_CONTIG_WINDOW,
 	  "an image for the screen evicts one range of memory",
-	  "an image for the screen, which is in one piece, may sweep the card: 250 MiB of 256 were moved for each frame "
-	  "in the worst case, and 4 MiB with it" },
+	  "an image for the screen, which is in one piece, may sweep the card: 200 MiB of 256 were evicted for one "
+	  "of 1 MiB, and 1 MiB with it" },
 	{ "evict-priority", KNOB_EVICT_PRIORITY,
 	  "a game's buffers are evicted in the order that it asks for",
 	  "chance decides which of a game's buffers are evicted, whatever it said of them" },
 	{ "displace-lower", KNOB_DISPLACE_LOWER,
 	  "a game's buffers make room for those that matter more to it",
-	  "what a game made last stays outside, however much it matters. With 5/4 of the card in use, 27, 17, 13 and 21 MiB "
-	  "of four priorities were outside, and 75, 0, 0 and 0 MiB with it" },
+	  "what a game made last stays outside, however much it matters. A game that used 9/8 of the card took 24.6 ms a "
+	  "frame, and 14.6 ms with it" },
 };
 
 static void check_knob(Doctor *d, const SeriesAbility *a)
@@ -61,7 +61,7 @@ static void check_root(Doctor *d)
 	else
 		doctor_add(d, LEVEL_NOTE, "ability", SERIES_ADVICE,
 			   "root-protection is probably missing: a service of the system's evicts a protected game of a user's. "
-			   "In a test it lost 32 of 96 buffers, and none with it. It cannot be seen; the rest of the series is "
+			   "In a test it lost 96 of 96 buffers, and none with it. It cannot be seen; the rest of the series is "
 			   "missing.");
 }
 
@@ -100,7 +100,7 @@ static void check_backoff(Doctor *d)
 	else if (found[1])
 		doctor_add(d, LEVEL_NOTE, "ability", SERIES_ADVICE,
 			   "lock-backoff is missing: a submission fails when two want each other's buffers. With four programs "
-			   "that need twice the card, 90 %% of them did, and none with it.");
+			   "that need twice the card, 80 %% of them did, and none with it.");
 	else
 		doctor_add(d, LEVEL_NOTE, "ability", NULL,
 			   "lock-backoff cannot be seen: the module drm_exec is not loaded, or /proc/kallsyms cannot be read.");

@@ -354,7 +354,7 @@ const Key config_keys[] = {
 	CONFIG_KEY(BACKGROUND, "Units", list, background_units, "*"),
 	CONFIG_KEY(KERNEL, "ThrottleHard", knob_msec, knobs[KNOB_THROTTLE_HARD], "50ms"),
 	CONFIG_KEY(KERNEL, "ThrottleSoft", knob_msec, knobs[KNOB_THROTTLE_SOFT], "2s"),
-	CONFIG_KEY(KERNEL, "ThrottleLevels", knob_count, knobs[KNOB_THROTTLE_LEVELS], "0"),
+	CONFIG_KEY(KERNEL, "ThrottleLevels", knob_count, knobs[KNOB_THROTTLE_LEVELS], "1"),
 	CONFIG_KEY(KERNEL, "ReclaimBackoff", knob_msec, knobs[KNOB_RECLAIM_BACKOFF], "20ms"),
 	CONFIG_KEY(KERNEL, "ContigWindow", knob_switch, knobs[KNOB_CONTIG_WINDOW], "yes"),
 	CONFIG_KEY(KERNEL, "EvictPriority", knob_switch, knobs[KNOB_EVICT_PRIORITY], "yes"),

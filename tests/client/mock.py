@@ -66,7 +66,7 @@ KERNEL_PROPERTIES = properties(
     Available=dbus.Array(['ThrottleHard', 'ThrottleSoft', 'ContigWindow', 'Future'], signature='s'),
     Origins=dbus.Dictionary({'ThrottleHard': 'configuration', 'ThrottleSoft': 'hand', 'ContigWindow': 'stranger'},
                             signature='ss'),
-    ThrottleHard=dbus.UInt32(50), ThrottleSoft=dbus.UInt32(2000), ThrottleLevels=dbus.UInt32(0),
+    ThrottleHard=dbus.UInt32(50), ThrottleSoft=dbus.UInt32(2000), ThrottleLevels=dbus.UInt32(1),
     ReclaimBackoff=dbus.UInt32(0), ContigWindow=True, EvictPriority=False, DisplaceLower=False,
     GfxoffDelay=dbus.UInt32(0), Future=dbus.UInt32(7))
 MANAGER_PROPERTIES = properties(

@@ -131,7 +131,7 @@ class Doctor(BusTest):
             f = self.find(findings, 'ability', 'note', name + (' missing' if ' ' in name else ' is missing: '))
             self.assertIn('vramd-kernel', f['advice'])
         # What it costs, in figures.
-        self.find(findings, 'ability', 'note', '290 ms, and 39 ms')
+        self.find(findings, 'ability', 'note', '283 ms, and 39 ms')
         os.unlink(os.path.join(self.root, 'proc/kallsyms'))
         self.find(self.doctor(), 'ability', 'note', 'lock-backoff cannot be seen')
 

@@ -127,7 +127,7 @@ static void test_defaults(void **state)
 	assert_list(c->background_units, "*");
 	assert_knob(c->knobs, KNOB_THROTTLE_HARD, KNOB_SET, 50);
 	assert_knob(c->knobs, KNOB_THROTTLE_SOFT, KNOB_SET, 2000);
-	assert_knob(c->knobs, KNOB_THROTTLE_LEVELS, KNOB_SET, 0);
+	assert_knob(c->knobs, KNOB_THROTTLE_LEVELS, KNOB_SET, 1);
 	assert_knob(c->knobs, KNOB_RECLAIM_BACKOFF, KNOB_SET, 20);
 	assert_knob(c->knobs, KNOB_CONTIG_WINDOW, KNOB_SET, 1);
 	assert_knob(c->knobs, KNOB_EVICT_PRIORITY, KNOB_SET, 1);

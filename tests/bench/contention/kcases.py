@@ -6,7 +6,7 @@ from cases import COMPOSITOR_PACE, GAME_PACE, LINK, LINK_MIB_MS, PROGRAM_PACE, g
 from stage import CAPACITY, Watch, events
 import model
 
-THROTTLE = {'throttle_hard_ms': 50, 'throttle_soft_ms': 2000}
+THROTTLE = {'throttle_hard_ms': 50, 'throttle_soft_ms': 2000, 'throttle_levels': 1}
 ORDER = {'contig_window': 1, 'evict_priority': 1, 'displace_lower': 1}
 ALL = {**THROTTLE, **ORDER, 'reclaim_backoff_ms': 20}  # what vramd sets
 FLOOR = 12 * model.MIB  # more than a compositor ever uses here: 4 of its own, 3 images, 3 of the game's

@@ -8,7 +8,7 @@ set -euo pipefail
 
 TTM=/sys/module/ttm/parameters
 DROP_IN=/etc/systemd/system/vramd.service.d/end.conf
-STOCK='0 0 0 0 N N N' TUNED='50 2000 0 20 Y Y Y'
+STOCK='0 0 0 0 N N N' TUNED='50 2000 1 20 Y Y Y'
 
 # shellcheck disable=SC2317 # called by name
 {
@@ -74,7 +74,7 @@ must "on mounts of their own" inside grep -q " $TTM/throttle_hard_ms rw" /proc/s
 
 echo "--- by hand"
 check "root: tune" 0 "$(exit_of vramctl tune ThrottleHard=80ms ContigWindow=no)"
-check "with what needs it" '80 2000 0 20 N N N' "$(knobs)"
+check "with what needs it" '80 2000 1 20 N N N' "$(knobs)"
 check "what needs it is refused" 1 "$(exit_of vramctl tune EvictPriority=yes)"
 must "with a reason" grep -q "needs 'ContigWindow'" "$WORK/out"
 start_user eve
@@ -89,7 +89,7 @@ printf '[game 100]\nThrottleSoft=500ms\nEvictPriority=no\n' > /etc/vramd/vramd.c
 vramctl reload
 start_game deck 100
 front deck "$GAME_PID"
-must "has its own" wait_until 10 are '50 500 0 20 Y N N'
+must "has its own" wait_until 10 are '50 500 1 20 Y N N'
 end_game "$GAME_UNIT"
 must "until it ends" wait_until 10 are "$TUNED"
 rm /etc/vramd/vramd.conf
