@@ -192,39 +192,33 @@ static int method_withdraw(sd_bus_message *message, void *userdata, sd_bus_error
 	return sd_bus_reply_method_return(message, NULL);
 }
 
-/* --- Hold ------------------------------------------------------------------------------------- */
+/* --- Hold and MakeRoom: for a process, by those who may speak for it ---------------------------- */
 
-typedef struct HoldCall {
+typedef struct ProcessCall {
 	const Client *client;
 	Process *process;
-	const char *who, *why; /* of the message */
-} HoldCall;
+	const char *who, *why; /* of the message; of Hold() */
+	Size size;             /* of MakeRoom() */
+} ProcessCall;
 
-static int read_hold(Manager *m, sd_bus_message *message, HoldCall *ret, sd_bus_error *error)
+typedef struct ProcessMethod {
+	const char *member;
+	/* Its arguments but for the options. */
+	int (*read)(sd_bus_message *message, int *ret_pidfd, ProcessCall *ret, sd_bus_error *error);
+	int (*run)(Manager *m, sd_bus_message *message, const ProcessCall *call, sd_bus_error *error);
+} ProcessMethod;
+
+static int read_hold(sd_bus_message *message, int *ret_pidfd, ProcessCall *ret, sd_bus_error *error)
 {
-	Client *client;
-	int fd, r;
+	int r;
 
-	r = sd_bus_message_read(message, "hss", &fd, &ret->who, &ret->why);
-	if (r < 0)
-		return r;
-	r = bus_check_text(error, "who", ret->who);
+	r = sd_bus_message_read(message, "hss", ret_pidfd, &ret->who, &ret->why);
 	if (r >= 0)
-		r = bus_check_text(error, "why", ret->why);
-	/* No option is known yet; what a newer client asks for beyond it is not promised. */
-	if (r >= 0)
-		r = sd_bus_message_skip(message, "a{sv}");
-	if (r < 0)
-		return r;
-	r = manager_get_client(m, message, &client);
-	if (r < 0)
-		return bus_process_error(error, r, "sender");
-	ret->client = client;
-	r = manager_get_process(m, fd, &ret->process);
-	return r < 0 ? bus_process_error(error, r, "pidfd") : 0;
+		r = bus_check_text(error, "who", ret->who);
+	return r < 0 ? r : bus_check_text(error, "why", ret->why);
 }
 
-static int finish_hold(Manager *m, sd_bus_message *message, const HoldCall *call, sd_bus_error *error)
+static int run_hold(Manager *m, sd_bus_message *message, const ProcessCall *call, sd_bus_error *error)
 {
 	auto_close int fd = -EBADF;
 	int r;
@@ -240,76 +234,18 @@ static int finish_hold(Manager *m, sd_bus_message *message, const HoldCall *call
 	return sd_bus_reply_method_return(message, "h", fd);
 }
 
-static void on_hold_verdict(sd_bus_message *message, int verdict, void *userdata)
-{
-	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	HoldCall call = { 0 };
-	Manager *m = userdata;
-	int r;
-
-	if (verdict <= 0) {
-		(void)bus_reply_denied(message, verdict, VRAMD_ACTION_HOLD);
-		return;
-	}
-	r = sd_bus_message_rewind(message, true);
-	if (r >= 0)
-		r = read_hold(m, message, &call, &error);
-	if (r >= 0)
-		r = finish_hold(m, message, &call, &error);
-	process_unref(call.process);
-	bus_reply_if_error(message, r, &error);
-}
-
-static int method_hold(sd_bus_message *message, void *userdata, sd_bus_error *error)
-{
-	Manager *m = userdata;
-	auto_process Process *p = NULL;
-	HoldCall call = { 0 };
-	int r;
-
-	r = check_supported(m, error);
-	if (r < 0)
-		return r;
-	r = read_hold(m, message, &call, error);
-	p = call.process;
-	if (r < 0)
-		return r;
-	if (call.client->uid != 0 && !owns_process(call.client->uid, p)) {
-		r = polkit_check(m->polkit, message, call.client->uid, VRAMD_ACTION_HOLD, on_hold_verdict, m);
-		return r < 0 ? bus_process_error(error, r, "sender") : 1;
-	}
-	return finish_hold(m, message, &call, error);
-}
-
-/* --- MakeRoom --------------------------------------------------------------------------------- */
-
-typedef struct RoomCall {
-	const Client *client;
-	Process *process;
-	Size size;
-} RoomCall;
-
-static int read_room(Manager *m, sd_bus_message *message, RoomCall *ret, sd_bus_error *error)
+static int read_room(sd_bus_message *message, int *ret_pidfd, ProcessCall *ret, sd_bus_error *error)
 {
 	const char *size;
-	Client *client;
-	int fd, r;
+	int r;
 
-	r = sd_bus_message_read(message, "hs", &fd, &size);
+	r = sd_bus_message_read(message, "hs", ret_pidfd, &size);
 	if (r < 0)
 		return r;
 	if (*size && parse_size(size, &ret->size) < 0)
 		return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS,
 					 "'size' must be empty, or a size such as 2G, 50%% or max");
-	r = sd_bus_message_skip(message, "a{sv}"); /* as for Hold() */
-	if (r < 0)
-		return r;
-	r = manager_get_client(m, message, &client);
-	if (r < 0)
-		return bus_process_error(error, r, "sender");
-	ret->client = client;
-	r = manager_get_process(m, fd, &ret->process);
-	return r < 0 ? bus_process_error(error, r, "pidfd") : 0;
+	return 0;
 }
 
 static int reply_room(Manager *m, sd_bus_message *message, const uint64_t *freed, bool done)
@@ -341,7 +277,7 @@ static void on_room_made(Manager *m, const uint64_t *freed, bool done, void *use
 	sd_bus_message_unref(message);
 }
 
-static int start_room(Manager *m, sd_bus_message *message, const RoomCall *call, sd_bus_error *error)
+static int run_room(Manager *m, sd_bus_message *message, const ProcessCall *call, sd_bus_error *error)
 {
 	auto_unit_path UnitPath unit = { 0 };
 	int r;
@@ -358,10 +294,44 @@ static int start_room(Manager *m, sd_bus_message *message, const RoomCall *call,
 	return bus_process_error(error, r, "pidfd");
 }
 
-static void on_room_verdict(sd_bus_message *message, int verdict, void *userdata)
+static const ProcessMethod process_methods[] = {
+	{ "Hold", read_hold, run_hold },
+	{ "MakeRoom", read_room, run_room },
+};
+
+static const ProcessMethod *find_process_method(sd_bus_message *message)
+{
+	const char *member = sd_bus_message_get_member(message);
+	size_t i = 0;
+
+	while (i + 1 < ARRAY_SIZE(process_methods) && !streq(process_methods[i].member, member))
+		i++;
+	return &process_methods[i];
+}
+
+static int read_process_call(Manager *m, sd_bus_message *message, ProcessCall *ret, sd_bus_error *error)
+{
+	Client *client;
+	int pidfd, r;
+
+	r = find_process_method(message)->read(message, &pidfd, ret, error);
+	/* No option is known yet; what a newer client asks for beyond it is not promised. */
+	if (r >= 0)
+		r = sd_bus_message_skip(message, "a{sv}");
+	if (r < 0)
+		return r;
+	r = manager_get_client(m, message, &client);
+	if (r < 0)
+		return bus_process_error(error, r, "sender");
+	ret->client = client;
+	r = manager_get_process(m, pidfd, &ret->process);
+	return r < 0 ? bus_process_error(error, r, "pidfd") : 0;
+}
+
+static void on_process_verdict(sd_bus_message *message, int verdict, void *userdata)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
-	RoomCall call = { 0 };
+	ProcessCall call = { 0 };
 	Manager *m = userdata;
 	int r;
 
@@ -371,32 +341,32 @@ static void on_room_verdict(sd_bus_message *message, int verdict, void *userdata
 	}
 	r = sd_bus_message_rewind(message, true);
 	if (r >= 0)
-		r = read_room(m, message, &call, &error);
+		r = read_process_call(m, message, &call, &error);
 	if (r >= 0)
-		r = start_room(m, message, &call, &error);
+		r = find_process_method(message)->run(m, message, &call, &error);
 	process_unref(call.process);
 	bus_reply_if_error(message, r, &error);
 }
 
-static int method_make_room(sd_bus_message *message, void *userdata, sd_bus_error *error)
+static int method_of_process(sd_bus_message *message, void *userdata, sd_bus_error *error)
 {
 	Manager *m = userdata;
 	auto_process Process *p = NULL;
-	RoomCall call = { 0 };
+	ProcessCall call = { 0 };
 	int r;
 
 	r = check_supported(m, error);
 	if (r < 0)
 		return r;
-	r = read_room(m, message, &call, error);
+	r = read_process_call(m, message, &call, error);
 	p = call.process;
 	if (r < 0)
 		return r;
 	if (call.client->uid != 0 && !owns_process(call.client->uid, p)) {
-		r = polkit_check(m->polkit, message, call.client->uid, VRAMD_ACTION_HOLD, on_room_verdict, m);
+		r = polkit_check(m->polkit, message, call.client->uid, VRAMD_ACTION_HOLD, on_process_verdict, m);
 		return r < 0 ? bus_process_error(error, r, "sender") : 1;
 	}
-	return start_room(m, message, &call, error);
+	return find_process_method(message)->run(m, message, &call, error);
 }
 
 /* --- Lists -------------------------------------------------------------------------------------- */
@@ -636,9 +606,9 @@ static const sd_bus_vtable manager_vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("Withdraw", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_withdraw,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Hold", SD_BUS_ARGS("h", pidfd, "s", who, "s", why, "a{sv}", options),
-				SD_BUS_RESULT("h", fd), method_hold, SD_BUS_VTABLE_UNPRIVILEGED),
+				SD_BUS_RESULT("h", fd), method_of_process, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("MakeRoom", SD_BUS_ARGS("h", pidfd, "s", size, "a{sv}", options),
-				SD_BUS_RESULT("a{st}", freed, "b", done), method_make_room, SD_BUS_VTABLE_UNPRIVILEGED),
+				SD_BUS_RESULT("a{st}", freed, "b", done), method_of_process, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListGames", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ousba{sv})", games), method_list_games,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("ListHolds", SD_BUS_NO_ARGS, SD_BUS_RESULT("a(ssuua{sv})", holds), method_list_holds,
