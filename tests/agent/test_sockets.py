@@ -108,8 +108,8 @@ class Hyprland(SocketCase):
 
     def hyprland(self, signature=SIGNATURE):
         directory = f'hypr/{signature}'
+        self.events = self.server(f'{directory}/.socket2.sock')  # first: talk() waits for it
         self.questions = self.server(f'{directory}/.socket.sock', self.talk)
-        self.events = self.server(f'{directory}/.socket2.sock')
 
     def show(self, pid, address, name='foot', tell=True):
         self.window = {'address': f'0x{address}', 'mapped': True, 'workspace': {'id': 1, 'name': '1'}, 'class': name,
