@@ -38,9 +38,8 @@ class XCase(Case):
         return p
 
     def activate(self, name):
-        windows = {int(w) for w in self.tool('xdotool', 'search', '--class', name).split()}
-
         def is_active():
+            windows = {int(w) for w in self.tool('xdotool', 'search', '--class', name).split()}
             self.tool('xdotool', 'search', '--onlyvisible', '--class', name, 'windowactivate')
             time.sleep(0.05)
             active = self.tool('xprop', '-root', '_NET_ACTIVE_WINDOW').split()[-1]
