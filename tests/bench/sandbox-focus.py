@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""focus on the emulated tree: quick, for development. Each read or write of a control group is answered by a program
-(FUSE), so only the lab's figures count."""
+"""focus on the machine itself, whose system calls cost what they do: X server, bus, agent and vramd are real, the
+control groups are emulated. Each read and write of those is answered by a program (FUSE), which takes longer than the
+kernel does, so a mark that is met here is met there."""
 
 import os
 import pathlib
