@@ -232,8 +232,8 @@ static int choose(Move *m, const Tree *all)
 	}
 	move_clear(m);
 	r = reaper_tree_choose(v, all->n, m->reaper);
-	/* Once it has begun, the rest follows, whoever else is left there. */
-	if (r == -EALREADY && m->n_moved > 0)
+	/* Once it has begun, the rest follows: whoever else is left there, and what was forked meanwhile. */
+	if (m->n_moved > 0 && (r == -EALREADY || r == -EBUSY))
 		r = 0;
 	for (size_t i = 0; i < all->n && r >= 0; i++)
 		if (v[i].chosen)
@@ -295,11 +295,17 @@ static int move_rest(Move *m, const char *name, sd_bus_error *error)
 		if (r < 0 || m->n == 0)
 			break;
 		r = scope_attach(&(Scope){ .name = name, .processes = m->processes, .n = m->n }, error);
+		if (r == -ESRCH) {
+			/* One has ended since; the others are tried once more. */
+			sd_bus_error_free(error);
+			move_clear(m);
+			r = 0;
+		}
 	}
-	return r;
+	return r == -ESRCH ? 0 : r; /* the game has ended */
 }
 
-static void move(Move *m)
+static int move(Move *m)
 {
 	auto_bus_error sd_bus_error error = SD_BUS_ERROR_NULL;
 	auto_free char *name = NULL, *now = NULL;
@@ -307,21 +313,24 @@ static void move(Move *m)
 
 	if (asprintf(&name, "app-steam-app%u-%d.scope", m->appid, m->reaper) < 0) {
 		name = NULL;
-		return;
+		return -ENOMEM;
 	}
 	/* What was read may have changed since: the last look, right before. */
 	now = read_cgroup(m->reaper);
 	if (!now || !streq(now, m->from))
-		return;
+		return -ESRCH;
 	r = scope_start(&(Scope){ name, "app.slice", "A game of Steam, moved by vramd-agent", m->processes, m->n, true },
 			&error);
 	if (r >= 0)
 		r = move_rest(m, name, &error);
+	else if (r == -ESRCH)
+		return r;
 	if (r < 0)
 		log_warning("Cannot give game %u a scope of its own: %s", m->appid,
 			    *strempty(error.message) ? error.message : strerror(-r));
 	else
 		tell(m, name);
+	return r;
 }
 
 /* True if this reaper needs no further look. */
@@ -337,12 +346,12 @@ static bool see_to(const OwnScope *o, const Tree *all, pid_t reaper)
 	if (now < o->executed_usec + STEAM_OWN_USEC && has_variable(reaper, "XDG_CURRENT_DESKTOP=gamescope"))
 		return false;
 	r = choose(&m, all);
-	if (r >= 0 && is_allowed())
-		move(&m);
-	else if (r < 0)
+	if (r < 0)
 		log_debug_errno(r, "Game %u stays in '%s': %m", m.appid, m.from);
-	/* A child that the reaper has just forked looks like another one. */
-	return r != -EBUSY;
+	else if (is_allowed())
+		r = move(&m);
+	/* A child that has just been forked looks like another one; and somebody may have ended right now. */
+	return r != -EBUSY && r != -ESRCH;
 }
 
 /* --- Hearing of it ------------------------------------------------------------------------------ */

@@ -16,5 +16,6 @@ typedef struct TreeProcess {
 /* Chooses the reaper and what descends from it, as far as it is inside. 0, or:
  * -ESRCH     there is no such reaper (any more)
  * -EALREADY  nobody else is inside: the game has its own group
- * -EBUSY     another reaper is below it: whose game it is cannot be said */
+ * -EBUSY     another reaper is below or above it: whose game it is cannot be said. A child that has just been forked
+ *            looks like one, until it has become another program */
 int reaper_tree_choose(TreeProcess *v, size_t n, pid_t reaper);

@@ -85,6 +85,10 @@ static void test_two_reapers(void **state _unused_)
 	assert_false(chosen(&d, 400));
 	d.v[d.n++] = (TreeProcess){ 401, 202, true, true, false };
 	assert_int_equal(reaper_tree_choose(d.v, d.n, 200), -EBUSY);
+	/* As far as it goes, also then: for who has begun. */
+	assert_true(chosen(&d, 200) && chosen(&d, 401));
+	/* A child of the reaper's that is not the game's program yet. */
+	assert_int_equal(reaper_tree_choose(d.v, d.n, 401), -EBUSY);
 	assert_int_equal(reaper_tree_choose(d.v, d.n, 400), 0);
 }
 

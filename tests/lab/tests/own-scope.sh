@@ -43,8 +43,8 @@ EOF
 chmod 755 $REAPER
 mkfifo -m 666 "$WORK/steam.orders"
 start_seat_session deck
-start_scope deck app-steam-1 bash -c "while read -r id delay < $WORK/steam.orders; do
-	$REAPER SteamLaunch AppId=\$id -- sh -c \"sleep \$delay; exec $VSIM hold --device $GPU0 --size 2M --count 16\" > $WORK/\$id 2>&1 &
+start_scope deck app-steam-1 bash -c "exec 3<> $WORK/steam.orders; while read -r id delay <&3; do
+	$REAPER SteamLaunch AppId=\$id -- sh -c \"sleep \$delay; exec $VSIM hold --device $GPU0 --size 2M --count 16\" > $WORK/\$id 2>&1 3>&- &
 done"
 as deck systemctl --user set-environment VRAMD_LOG_LEVEL=debug
 as deck systemctl --user start vramd-agent.service
