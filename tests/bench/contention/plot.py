@@ -45,8 +45,9 @@ def write_data(arm, path):
 
 
 def phases(arm):
-    """Where each phase begins, in seconds."""
-    return [(t / 1000, name) for t, name, before in zip(arm.t, arm.phases, [None, *arm.phases]) if name != before]
+    """Where each phase begins, in seconds; nowhere, where they only alternate."""
+    parts = [(t / 1000, name) for t, name, before in zip(arm.t, arm.phases, [None, *arm.phases]) if name != before]
+    return parts if len(parts) == len({name for _, name in parts}) else []
 
 
 def step(top):
