@@ -25,8 +25,10 @@ class XCase(Case):
     def openbox(self, display=5, *options):
         server = self.desk.xserver(display, *options)
         self.desk.env['DISPLAY'] = f':{display}'  # of all that is started from now on
-        self.desk.spawn('openbox', stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_for(lambda: 'window id' in self.tool('xprop', '-root', '_NET_SUPPORTING_WM_CHECK'), 'openbox')
+        # It says that it is there before it has looked for windows; one that comes in between it does not see.
+        self.desk.spawn('openbox', '--startup', 'xprop -root -f OPENBOX_LOOKED 32c -set OPENBOX_LOOKED 1',
+                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_for(lambda: '= 1' in self.tool('xprop', '-root', 'OPENBOX_LOOKED'), 'openbox')
         return server
 
     def xterm(self, name):
