@@ -65,7 +65,7 @@ done
 as deck vramctl tune | sed 's/^/    /'
 
 echo "--- the sandbox"
-must "can write these" inside sh -c "echo 0 > $TTM/throttle_levels"
+must "can write these" inside sh -c "echo 1 > $TTM/throttle_levels"
 for path in $TTM/pages_limit /sys/module/suspend/parameters/pm_test_delay /sys/kernel/mm/lru_gen/enabled \
 		/proc/sys/kernel/printk; do
 	[ ! -e "$path" ] || must "cannot write $path" inside sh -c "! echo 0 2> /dev/null > $path"
