@@ -43,7 +43,7 @@ static int add_order(Orders *o, const ApplyGroup *g, const Record *record)
 	if (r < 0)
 		return r;
 	order->size = strlen(order->line);
-	order->fd = openat(g->cgroup->dir_fd, dmem_limit_to_file(DMEM_MAX), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
+	order->fd = openat(g->cgroup->dir_fd, dmem_limit_to_file(DMEM_MAX), O_RDWR | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW);
 	if (order->fd < 0)
 		return -errno;
 	o->n++;
@@ -82,6 +82,20 @@ static void close_others(const Orders *o)
 	(void)close_range(first, ~0U, 0);
 }
 
+/* A stranger's value, written since, is not to be lost. */
+static bool is_still_ours(const Order *o)
+{
+	char text[DMEM_REGIONS_MAX * DMEM_LINE_MAX + 1];
+	ssize_t n = pread(o->fd, text, sizeof(text) - 1, 0);
+	const char *line;
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	line = strstr(text, o->line);
+	return line && (line[o->size] == '\n' || line[o->size] == '\0');
+}
+
 /* Nothing here may allocate or log. */
 _Noreturn static void child_main(const Orders *o, pid_t parent)
 {
@@ -94,7 +108,7 @@ _Noreturn static void child_main(const Orders *o, pid_t parent)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	close_others(o);
 	for (size_t i = 0; i < o->n; i++)
-		if (pwrite(o->v[i].fd, o->v[i].line, o->v[i].size, 0) < 0)
+		if (is_still_ours(&o->v[i]) && pwrite(o->v[i].fd, o->v[i].line, o->v[i].size, 0) < 0)
 			continue; /* its group is gone, or there was nothing more to move */
 	_exit(EXIT_SUCCESS);
 }
