@@ -30,8 +30,10 @@ typedef struct Key Key;
 typedef struct KeyType {
 	/* -EINVAL, -ERANGE, -E2BIG, -ENOMEM; *target is as before then. */
 	int (*parse)(const Key *key, const char *value, bool append, void *target);
-	void (*print)(FILE *f, const void *target);
+	void (*print)(FILE *f, const Key *key, const void *target);
 	const char *expects;
+	const char *const *words; /* the only values, where there are any */
+	unsigned n_words;
 	bool list; /* takes continuation lines; empty is a value and not "the default" */
 } KeyType;
 

@@ -20,7 +20,7 @@ static int parse_key_bool(const Key *key _unused_, const char *value, bool appen
 	return parse_bool(value, target);
 }
 
-static void print_bool(FILE *f, const void *target)
+static void print_bool(FILE *f, const Key *key _unused_, const void *target)
 {
 	fputs(*(const bool *)target ? "yes" : "no", f);
 }
@@ -45,36 +45,20 @@ const char *own_scope_to_string(OwnScope o)
 	return o < _OWN_SCOPE_MAX ? own_scopes[o] : NULL;
 }
 
-static int parse_key_own_scope(const Key *key _unused_, const char *value, bool append _unused_,
-			       void *target)
+/* The target is an enumeration whose values are the places of the words. */
+static int parse_key_word(const Key *key, const char *value, bool append _unused_, void *target)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(own_scopes); i++)
-		if (streq(own_scopes[i], value)) {
-			*(OwnScope *)target = (OwnScope)i;
+	for (unsigned i = 0; i < key->type->n_words; i++)
+		if (streq(key->type->words[i], value)) {
+			*(unsigned *)target = i;
 			return 0;
 		}
 	return -EINVAL;
 }
 
-static void print_own_scope(FILE *f, const void *target)
+static void print_word(FILE *f, const Key *key, const void *target)
 {
-	fputs(own_scope_to_string(*(const OwnScope *)target), f);
-}
-
-static int parse_key_ownership(const Key *key _unused_, const char *value, bool append _unused_,
-			       void *target)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(ownerships); i++)
-		if (streq(ownerships[i], value)) {
-			*(Ownership *)target = (Ownership)i;
-			return 0;
-		}
-	return -EINVAL;
-}
-
-static void print_ownership(FILE *f, const void *target)
-{
-	fputs(ownership_to_string(*(const Ownership *)target), f);
+	fputs(key->type->words[*(const unsigned *)target], f);
 }
 
 static int parse_key_number(const Key *key, const char *value, bool append _unused_, void *target)
@@ -89,7 +73,7 @@ static int parse_key_number(const Key *key, const char *value, bool append _unus
 	return r;
 }
 
-static void print_number(FILE *f, const void *target)
+static void print_number(FILE *f, const Key *key _unused_, const void *target)
 {
 	fprintf(f, "%u", *(const unsigned *)target);
 }
@@ -106,7 +90,7 @@ static int parse_key_time(const Key *key, const char *value, bool append _unused
 	return r;
 }
 
-static void print_time(FILE *f, const void *target)
+static void print_time(FILE *f, const Key *key _unused_, const void *target)
 {
 	uint64_t v = *(const uint64_t *)target;
 
@@ -128,7 +112,7 @@ static int parse_key_size(const Key *key _unused_, const char *value, bool appen
 	return parse_size(value, target);
 }
 
-static void print_size(FILE *f, const void *target)
+static void print_size(FILE *f, const Key *key _unused_, const void *target)
 {
 	const Size *size = target;
 	const char *unit = "KMGT";
@@ -155,7 +139,7 @@ static int parse_key_percent(const Key *key _unused_, const char *value, bool ap
 	return parse_percent(value, target);
 }
 
-static void print_percent(FILE *f, const void *target)
+static void print_percent(FILE *f, const Key *key _unused_, const void *target)
 {
 	fprintf(f, "%u%%", *(const unsigned *)target);
 }
@@ -175,7 +159,7 @@ static int parse_key_string(const Key *key _unused_, const char *value, bool app
 	return 0;
 }
 
-static void print_string(FILE *f, const void *target)
+static void print_string(FILE *f, const Key *key _unused_, const void *target)
 {
 	fputs(strempty(*(char *const *)target), f);
 }
@@ -228,7 +212,7 @@ static int parse_key_list(const Key *key _unused_, const char *value, bool appen
 }
 
 /* A word a line, so that no list is too long for a line. */
-static void print_list(FILE *f, const void *target)
+static void print_list(FILE *f, const Key *key _unused_, const void *target)
 {
 	for (char *const *s = *(char **const *)target; s && *s; s++)
 		fprintf(f, "\n\t%s", *s);
@@ -251,37 +235,27 @@ static int parse_key_knob(const Key *key, const char *value, bool append _unused
 	return r;
 }
 
-static void print_wish(FILE *f, const KnobWish *wish, KnobKind kind)
+static void print_knob(FILE *f, const Key *key, const void *target)
 {
+	const KnobWish *wish = target;
 	char text[KNOB_TEXT_MAX];
 
 	if (wish->kind != KNOB_UNSET)
-		fputs(wish->kind == KNOB_KEEP ? "keep" : knob_format(text, kind, wish->value), f);
-}
-
-static void print_knob_msec(FILE *f, const void *target)
-{
-	print_wish(f, target, KNOB_MSEC);
-}
-
-static void print_knob_count(FILE *f, const void *target)
-{
-	print_wish(f, target, KNOB_COUNT);
-}
-
-static void print_knob_switch(FILE *f, const void *target)
-{
-	print_wish(f, target, KNOB_SWITCH);
+		fputs(wish->kind == KNOB_KEEP ? "keep" :
+						knob_format(text, knob_infos[knob_from_name(key->name)].kind, wish->value),
+		      f);
 }
 
 static const KeyType type_bool = {
 	.parse = parse_key_bool, .print = print_bool, .expects = "yes or no",
 };
 static const KeyType type_own_scope = {
-	.parse = parse_key_own_scope, .print = print_own_scope, .expects = "auto or never",
+	.parse = parse_key_word, .print = print_word, .expects = "auto or never",
+	.words = own_scopes, .n_words = _OWN_SCOPE_MAX,
 };
 static const KeyType type_ownership = {
-	.parse = parse_key_ownership, .print = print_ownership, .expects = "exclusive or share",
+	.parse = parse_key_word, .print = print_word, .expects = "exclusive or share",
+	.words = ownerships, .n_words = _OWNERSHIP_MAX,
 };
 static const KeyType type_number = {
 	.parse = parse_key_number, .print = print_number, .expects = "a whole number",
@@ -308,13 +282,13 @@ static const KeyType type_list = {
 };
 
 static const KeyType type_knob_msec = {
-	.parse = parse_key_knob, .print = print_knob_msec, .expects = "a time such as 50ms or 2s, or keep",
+	.parse = parse_key_knob, .print = print_knob, .expects = "a time such as 50ms or 2s, or keep",
 };
 static const KeyType type_knob_count = {
-	.parse = parse_key_knob, .print = print_knob_count, .expects = "a whole number, or keep",
+	.parse = parse_key_knob, .print = print_knob, .expects = "a whole number, or keep",
 };
 static const KeyType type_knob_switch = {
-	.parse = parse_key_knob, .print = print_knob_switch, .expects = "yes, no or keep",
+	.parse = parse_key_knob, .print = print_knob, .expects = "yes, no or keep",
 };
 
 /* --- The keys -------------------------------------------------------------------------------- */

@@ -291,7 +291,7 @@ static void print_keys(FILE *f, SectionKind kind, const void *object)
 	FOREACH_KEY(key)
 		if (key->section == kind) {
 			fprintf(f, "%s=", key->name);
-			key->type->print(f, (const char *)object + key->offset);
+			key->type->print(f, key, (const char *)object + key->offset);
 			fputc('\n', f);
 		}
 }
