@@ -2,10 +2,8 @@
 /* Who sees which game is in front: what vramd goes by, and what vramd-agent's sources say in this session. */
 #include <sys/wait.h>
 
-#include <json-c/json.h>
-
 #include "doctor.h"
-#include "json.h"
+#include "json-read.h"
 
 #define ANSWER_MAX (256 * KIB)
 
@@ -40,7 +38,7 @@ static int ask_agent(json_object **ret)
 {
 	auto_free char *text = malloc(ANSWER_MAX);
 	FILE *f = popen("exec vramd-agent --once --json 2>/dev/null", "re");
-	json_object *lines;
+	auto_json json_object *lines = NULL;
 	size_t n = 0;
 	int status;
 
@@ -58,47 +56,26 @@ static int ask_agent(json_object **ret)
 		return -ENOENT;
 	text[n] = '\0';
 	lines = json_tokener_parse(text);
-	if (!json_object_is_type(lines, json_type_array)) {
-		(void)json_object_put(lines);
+	if (!json_object_is_type(lines, json_type_array))
 		return -EBADMSG;
-	}
-	*ret = lines;
+	*ret = TAKE_PTR(lines);
 	return 0;
-}
-
-static const char *get_string(json_object *line, const char *key)
-{
-	json_object *o = NULL;
-
-	(void)json_object_object_get_ex(line, key, &o);
-	return strempty(json_object_is_type(o, json_type_string) ? json_object_get_string(o) : NULL);
-}
-
-static int get_number(json_object *line, const char *key)
-{
-	json_object *o = NULL;
-
-	(void)json_object_object_get_ex(line, key, &o);
-	return json_object_get_int(o);
 }
 
 static bool counts(json_object *line)
 {
-	json_object *o = NULL;
-
-	(void)json_object_object_get_ex(line, "counts", &o);
-	return json_object_get_boolean(o);
+	return json_object_get_boolean(json_get(line, "counts", json_type_boolean));
 }
 
 static void tell_known(Doctor *d, json_object *line)
 {
-	const char *menu = get_string(line, "menu"), *in_vain = counts(line) ? "" : ", but a better one knows";
+	const char *menu = json_get_text(line, "menu"), *in_vain = counts(line) ? "" : ", but a better one knows";
 	char who[32] = "nobody";
 
-	if (streq(get_string(line, "front"), "process"))
-		(void)snprintf(who, sizeof(who), "process %d", get_number(line, "pid"));
+	if (streq(json_get_text(line, "front"), "process"))
+		(void)snprintf(who, sizeof(who), "process %d", json_object_get_int(json_get(line, "pid", json_type_int)));
 	doctor_add(d, LEVEL_OK, "focus", NULL,
-		   "%s (%s) says that %s is in front%s; %s%s.", get_string(line, "source"), get_string(line, "place"),
+		   "%s (%s) says that %s is in front%s; %s%s.", json_get_text(line, "source"), json_get_text(line, "place"),
 		   who, in_vain,
 		   streq(menu, "unknown") ? "a menu over a game it does not see, so Steam's is lent nothing"
 					  : "the menu is ",
@@ -113,15 +90,15 @@ static const char *tell_lines(Doctor *d, json_object *lines)
 	for (size_t i = 0; i < json_object_array_length(lines); i++) {
 		json_object *line = json_object_array_get_idx(lines, i);
 
-		if (!json_object_is_type(line, json_type_object) || !*get_string(line, "place"))
+		if (!*json_get_text(line, "place"))
 			continue;
 		if (counts(line))
-			best = get_string(line, "source");
-		if (!*get_string(line, "why"))
+			best = json_get_text(line, "source");
+		if (!*json_get_text(line, "why"))
 			tell_known(d, line);
 		else
 			doctor_add(d, LEVEL_OK, "focus", NULL, "%s (%s) knows nothing: %s.",
-				   get_string(line, "source"), get_string(line, "place"), get_string(line, "why"));
+				   json_get_text(line, "source"), json_get_text(line, "place"), json_get_text(line, "why"));
 	}
 	return best;
 }
@@ -134,9 +111,9 @@ static void tell_absent(Doctor *d, json_object *lines)
 	for (size_t i = 0; i < json_object_array_length(lines); i++) {
 		json_object *line = json_object_array_get_idx(lines, i);
 
-		if (json_object_is_type(line, json_type_object) && !*get_string(line, "place") && n < sizeof(names))
+		if (json_object_is_type(line, json_type_object) && !*json_get_text(line, "place") && n < sizeof(names))
 			n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "",
-					      get_string(line, "source"));
+					      json_get_text(line, "source"));
 	}
 	if (n)
 		doctor_add(d, LEVEL_OK, "focus", NULL, "Not there: %s.", names);

@@ -3,16 +3,8 @@
  * a new object that the caller owns, NULL without memory (json-c prints that as null). */
 #pragma once
 
-#include <json-c/json.h>
-
 #include "client.h"
-
-static inline void json_putp(json_object **o)
-{
-	if (*o)
-		(void)json_object_put(*o);
-}
-#define auto_json _cleanup_(json_putp)
+#include "json-read.h"
 
 void json_add(json_object *o, const char *key, json_object *value); /* takes value */
 void json_add_string(json_object *o, const char *key, const char *s);
