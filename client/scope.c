@@ -88,7 +88,18 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *error
 	return 0;
 }
 
-static int append_pids(sd_bus_message *m, const ScopeProcess *v, size_t n, bool by_fd)
+static int append_processes(sd_bus_message *m, const Scope *s, bool by_fd)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', by_fd ? "h" : "u");
+	for (size_t i = 0; i < s->n && r >= 0; i++)
+		r = by_fd ? sd_bus_message_append(m, "h", s->processes[i].pidfd) :
+			    sd_bus_message_append(m, "u", (uint32_t)s->processes[i].pid);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_pids(sd_bus_message *m, const Scope *s, bool by_fd)
 {
 	int r;
 
@@ -98,11 +109,8 @@ static int append_pids(sd_bus_message *m, const ScopeProcess *v, size_t n, bool 
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'v', by_fd ? "ah" : "au");
 	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'a', by_fd ? "h" : "u");
-	for (size_t i = 0; i < n && r >= 0; i++)
-		r = by_fd ? sd_bus_message_append(m, "h", v[i].pidfd) :
-			    sd_bus_message_append(m, "u", (uint32_t)v[i].pid);
-	for (size_t i = 0; i < 3 && r >= 0; i++)
+		r = append_processes(m, s, by_fd);
+	for (size_t i = 0; i < 2 && r >= 0; i++)
 		r = sd_bus_message_close_container(m);
 	return r;
 }
@@ -118,7 +126,7 @@ static int append_properties(sd_bus_message *m, const Scope *s, bool by_fd)
 	if (r >= 0 && s->delegate)
 		r = sd_bus_message_append(m, "(sv)", "Delegate", "b", true);
 	if (r >= 0)
-		r = append_pids(m, s->processes, s->n, by_fd);
+		r = append_pids(m, s, by_fd);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -217,10 +225,6 @@ int scope_attach(const Scope *s, sd_bus_error *error)
 	if (r >= 0)
 		r = sd_bus_message_append(m, "ss", s->name, "");
 	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'a', "u");
-	for (size_t i = 0; i < s->n && r >= 0; i++)
-		r = sd_bus_message_append(m, "u", (uint32_t)s->processes[i].pid);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
+		r = append_processes(m, s, false);
 	return r < 0 ? r : sd_bus_call(bus, m, SCOPE_TIMEOUT_USEC, error, NULL);
 }

@@ -181,3 +181,14 @@ char *format_bytes(char buf[static FORMAT_BYTES_MAX], uint64_t bytes)
 		(void)snprintf(buf, FORMAT_BYTES_MAX, "%.1f %s", (double)bytes / (double)unit, units[i]);
 	return buf;
 }
+
+bool block_next(const char *block, size_t size, size_t *pos, const char **ret)
+{
+	const char *end = *pos < size ? memchr(block + *pos, '\0', size - *pos) : NULL;
+
+	if (!end)
+		return false;
+	*ret = block + *pos;
+	*pos = (size_t)(end - block) + 1;
+	return true;
+}

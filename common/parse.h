@@ -32,3 +32,7 @@ uint64_t size_resolve(const Size *size, uint64_t whole, uint64_t fallback);
 /* "7.5 GiB", "512 KiB", "0 B"; "max" for UINT64_MAX. Returns buf. */
 #define FORMAT_BYTES_MAX 24
 char *format_bytes(char buf[static FORMAT_BYTES_MAX], uint64_t bytes);
+
+/* Steps through a block of NUL-terminated strings, as /proc has command lines and environments. A last one without its
+ * NUL was cut, and does not count. */
+bool block_next(const char *block, size_t size, size_t *pos, const char **ret);

@@ -2,17 +2,6 @@
 #include "parse.h"
 #include "steam.h"
 
-bool block_next(const char *block, size_t size, size_t *pos, const char **ret)
-{
-	const char *end = *pos < size ? memchr(block + *pos, '\0', size - *pos) : NULL;
-
-	if (!end)
-		return false;
-	*ret = block + *pos;
-	*pos = (size_t)(end - block) + 1;
-	return true;
-}
-
 int steam_parse_reaper(const char *cmdline, size_t size, uint32_t *ret_appid)
 {
 	bool launch = false;

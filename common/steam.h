@@ -4,10 +4,6 @@
 
 #include "util.h"
 
-/* Steps through a block of NUL-terminated strings, as /proc has command lines and environments. A last one without its
- * NUL was cut, and does not count. */
-bool block_next(const char *block, size_t size, size_t *pos, const char **ret);
-
 /* The AppId= of a reaper's command line: 1 and *ret_appid, or 0. Parsing stops at "--". Compatible with gamescope's
  * own rule (pull request 2190). */
 int steam_parse_reaper(const char *cmdline, size_t size, uint32_t *ret_appid);

@@ -30,6 +30,6 @@ typedef struct GameIdentity {
 int game_identify(const Roots *roots, const Process *p, const UnitPath *unit, GameIdentity *ret);
 void game_identity_done(GameIdentity *g);
 
-/* The best mark in an environment, as /proc has it (steam.h): 1 and all but exe, or 0. Non-Steam shortcuts have
+/* The best mark in an environment, as /proc has it (block_next()): 1 and all but exe, or 0. Non-Steam shortcuts have
  * 64-bit ids: their appid is the upper half. -ENOMEM. */
 int game_parse_environ(const char *block, size_t size, GameIdentity *ret);

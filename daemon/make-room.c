@@ -189,14 +189,13 @@ static int add_unit(Search *s, char *path, const Size *keep)
 	return 0;
 }
 
-/* 1 if what is in a slice has books of its own. */
-static int is_divided(const Search *s, const char *path)
+/* Does what is in a slice have books of its own? */
+static bool is_divided(const Search *s, const char *path)
 {
 	auto_cgroup Cgroup *g = NULL;
 
-	if (!endswith(path, ".slice") || cgroup_open(&s->m->hierarchy, path, &g) < 0)
-		return 0;
-	return cgroup_has_dmem_children(g) > 0;
+	return endswith(path, ".slice") && cgroup_open(&s->m->hierarchy, path, &g) >= 0 &&
+	       cgroup_has_dmem_children(g) > 0;
 }
 
 static int add_slice(Search *s, const char *slice, unsigned depth)
@@ -524,11 +523,10 @@ static int room_new(Manager *m, const char *unit, room_cb cb, void *userdata, Ro
 /* The control group of a process that is only to be spared; NULL if it has ended. */
 static char *group_of(const Manager *m, pid_t pid)
 {
-	auto_close int pidfd = pid > 0 ? pidfd_open(pid, 0) : -EBADF;
-	auto_process Process *p = NULL;
+	auto_process Process *p = pid > 0 ? manager_open_process(m, pid, "/") : NULL;
 	auto_unit_path UnitPath unit = { 0 };
 
-	if (pidfd < 0 || process_new(&m->roots, pidfd, &p) < 0 || unit_path_parse(p->cgroup, &unit) < 0)
+	if (!p || unit_path_parse(p->cgroup, &unit) < 0)
 		return NULL;
 	return TAKE_PTR(unit.cgroup);
 }

@@ -10,7 +10,6 @@
 
 #define PROC_TEXT_MAX (64 * KIB)
 
-
 /* struct pidfd_info of linux/pidfd.h, which Debian 12 does not have. */
 typedef struct PidfdInfo {
 	uint64_t mask, cgroupid;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-#include <fcntl.h>
 #include <limits.h>
 #include <sys/inotify.h>
 #include <sys/pidfd.h>
 
 #include "client.h"
-#include "fileio.h"
 #include "log.h"
 #include "own-scope.h"
 #include "parse.h"
+#include "process-ref.h"
 #include "reaper-tree.h"
 #include "scope.h"
 #include "steam.h"
@@ -49,21 +48,13 @@ struct OwnScope {
 
 /* --- /proc -------------------------------------------------------------------------------------- */
 
-static int read_proc(pid_t pid, const char *file, char **ret, size_t *ret_size)
-{
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	return read_head_at(AT_FDCWD, path, 64 * KIB, ret, ret_size);
-}
-
 /* The path behind "0::"; NULL if it cannot be read. */
 static char *read_cgroup(pid_t pid)
 {
 	auto_free char *text = NULL;
 	const char *line;
 
-	if (read_proc(pid, "cgroup", &text, NULL) < 0)
+	if (process_read(pid, "cgroup", &text, NULL) < 0)
 		return NULL;
 	line = strstr(text, "0::/");
 	return line ? strndup(line + strlen("0::"), strcspn(line + strlen("0::"), "\n")) : NULL;
@@ -77,7 +68,7 @@ static int read_stat(pid_t pid, bool *ret_reaper, pid_t *ret_parent)
 	uint32_t parent;
 	int r;
 
-	r = read_proc(pid, "stat", &text, NULL);
+	r = process_read(pid, "stat", &text, NULL);
 	if (r < 0)
 		return r;
 	name = strchr(text, '(');
@@ -100,7 +91,7 @@ static uint32_t reaper_appid(pid_t pid)
 	uint32_t appid = 0;
 	size_t size;
 
-	if (read_proc(pid, "cmdline", &cmdline, &size) < 0)
+	if (process_read(pid, "cmdline", &cmdline, &size) < 0)
 		return 0;
 	return steam_parse_reaper(cmdline, size, &appid) > 0 ? appid : 0;
 }
@@ -111,7 +102,7 @@ static bool has_variable(pid_t pid, const char *variable)
 	const char *s;
 	size_t size, pos = 0;
 
-	if (read_proc(pid, "environ", &block, &size) < 0)
+	if (process_read(pid, "environ", &block, &size) < 0)
 		return false;
 	while (block_next(block, size, &pos, &s))
 		if (streq(s, variable))

@@ -10,7 +10,7 @@
 
 #define PROC_TEXT_MAX (128 * KIB)
 
-static int read_proc(pid_t pid, const char *file, char **ret, size_t *ret_size)
+int process_read(pid_t pid, const char *file, char **ret, size_t *ret_size)
 {
 	char path[64];
 	int r;
@@ -40,7 +40,7 @@ static int read_uid(pid_t pid, uid_t *ret)
 	uint64_t uid;
 	int r;
 
-	r = read_proc(pid, "status", &text, NULL);
+	r = process_read(pid, "status", &text, NULL);
 	if (r < 0)
 		return r;
 	line = strstr(text, "\nUid:\t");
@@ -58,7 +58,7 @@ static int read_start(pid_t pid, uint64_t *ret)
 	uint64_t ticks;
 	int r;
 
-	r = read_proc(pid, "stat", &text, NULL);
+	r = process_read(pid, "stat", &text, NULL);
 	if (r < 0)
 		return r;
 	s = strrchr(text, ')'); /* the name before it may hold anything */
@@ -90,7 +90,7 @@ static int check_process(pid_t pid, uint64_t since_usec, const char *comm)
 	if (r >= 0)
 		r = read_start(pid, &start);
 	if (r >= 0 && comm)
-		r = read_proc(pid, "comm", &name, NULL);
+		r = process_read(pid, "comm", &name, NULL);
 	if (r < 0)
 		return r;
 	if (uid != getuid())
@@ -177,12 +177,13 @@ uint64_t boottime_usec(void)
 
 bool process_ref_has_environ(const ProcessRef *p, const char *name)
 {
+	size_t size, pos = 0, length = strlen(name);
 	auto_free char *block = NULL;
-	size_t size, length = strlen(name);
+	const char *s;
 
-	if (read_proc(p->pid, "environ", &block, &size) < 0 || !is_alive(p->pidfd))
+	if (process_read(p->pid, "environ", &block, &size) < 0 || !is_alive(p->pidfd))
 		return false;
-	for (const char *s = block; s < block + size; s += strlen(s) + 1)
+	while (block_next(block, size, &pos, &s))
 		if (strncmp(s, name, length) == 0 && s[length] == '=' && s[length + 1])
 			return true;
 	return false;
@@ -193,7 +194,7 @@ int process_ref_get_cgroup(const ProcessRef *p, char **ret)
 	auto_free char *text = NULL;
 	int r;
 
-	r = read_proc(p->pid, "cgroup", &text, NULL);
+	r = process_read(p->pid, "cgroup", &text, NULL);
 	if (r < 0)
 		return r;
 	if (!is_alive(p->pidfd))
@@ -213,7 +214,7 @@ void process_ref_get_comm(const ProcessRef *p, char buf[static 16])
 	auto_free char *text = NULL;
 
 	(void)strcpy(buf, "?");
-	if (read_proc(p->pid, "comm", &text, NULL) < 0 || !is_alive(p->pidfd))
+	if (process_read(p->pid, "comm", &text, NULL) < 0 || !is_alive(p->pidfd))
 		return;
 	text[strcspn(text, "\n")] = '\0';
 	(void)snprintf(buf, 16, "%s", text);

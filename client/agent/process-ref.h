@@ -25,6 +25,9 @@ int process_set_get(ProcessSet *s, pid_t pid, uint64_t since_usec, ProcessRef *r
 void process_set_end(ProcessSet *s);
 
 uint64_t boottime_usec(void);
+/* A file of /proc/PID, by number: whoever must be sure whose it is looks at a pidfd afterwards. -ESRCH: it has ended.
+ * The caller frees; ret_size may be NULL. */
+int process_read(pid_t pid, const char *file, char **ret, size_t *ret_size);
 /* Did the process's environment, as it began, have this variable? */
 bool process_ref_has_environ(const ProcessRef *p, const char *name);
 /* Its control groups, as the kernel lists them: only to be compared with those of others. */
