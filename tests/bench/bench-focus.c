@@ -21,7 +21,7 @@
 #define APPID 1000
 #define STEAM 769
 #define WAIT_MSEC 3000
-/* With two reports a change (who is in front, who else runs) this is below the 20 a second that vramd applies. */
+/* A change is one report: this is below the 20 a second that vramd applies. */
 #define REST_USEC 110000
 
 enum { APP, APP_GFX, WINDOW, DISPLAY, APPS, WINDOWS, _PROPERTY_MAX };

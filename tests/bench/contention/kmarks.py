@@ -14,11 +14,14 @@ def p99(values):
     return model.percentile(values, 99)
 
 
+def moved_of_control(arms, most):
+    control, series = (model.mean(arms[name].moved) for name in ('control', 'series'))
+    return Mark('series', 'mean moved, of control', 100 * series / control, True, most, '%')
+
+
 def k1(arms):
-    control, series = arms['control'], arms['series']
-    yield Mark('control', 'mean moved', model.mean(control.moved), False, 4, 'MiB', control=True)
-    yield Mark('series', 'mean moved, of control', 100 * model.mean(series.moved) / model.mean(control.moved), True, 10,
-               '%')
+    yield Mark('control', 'mean moved', model.mean(arms['control'].moved), False, 4, 'MiB', control=True)
+    yield moved_of_control(arms, 10)
 
 
 def k2(arms):
@@ -26,8 +29,7 @@ def k2(arms):
     yield Mark('control', 'p99 frame', p99(control.ms), False, 145, 'ms', control=True)
     yield Mark('control', 'mean moved', model.mean(control.moved), False, 14, 'MiB', control=True)
     yield Mark('series', 'p99 frame', p99(series.ms), True, 45, 'ms')
-    yield Mark('series', 'mean moved, of control', 100 * model.mean(series.moved) / model.mean(control.moved), True, 5,
-               '%')
+    yield moved_of_control(arms, 5)
     spilled = series.mib('game.spilled')
     enough = series.part('before', spilled)[-1] + 2
     # Hard and soft phase, and a second.
