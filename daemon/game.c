@@ -448,7 +448,10 @@ static void add_named_game(Manager *m, const char *path)
 			return;
 		g->identity.appid = g->unit.appid;
 	}
-	g->named = true;
+	/* A source may have called one a game whose unit does not: Steam's own, while a game is still in it. */
+	g->named = unit_names_a_game(m, &g->unit);
+	if (!g->named)
+		return;
 	if (!g->identity.exe)
 		learn_from_unit(m, g);
 	/* Once, when somebody is in it: an empty one is closed again, and comes anew with its first process. */

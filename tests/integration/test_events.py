@@ -203,6 +203,8 @@ class Ease(EventsCase):
     def test_what_is_no_drop(self):
         game, _ = self.play()
         self.evict(game, DROP)
+        # Taken together, the bytes of the game's own would be shared out between the two.
+        wait_for(lambda: self.looks(game) == 1, 'look')
         self.evict(game, 100 * DROP, game)
         # A drop of its own, as between two levels.
         self.charge(game, FULL // 2)
