@@ -105,8 +105,8 @@ class Group:
         with as_user(uid):
             path_of(path).mkdir()
 
-    def spawn(self, *argv):
-        p = subprocess.Popen(argv, user=self.uid, group=pwd.getpwuid(self.uid).pw_gid)
+    def spawn(self, *argv, **options):
+        p = subprocess.Popen(argv, user=self.uid, group=pwd.getpwuid(self.uid).pw_gid, **options)
         self.processes.append(p)
         write(self.path, 'cgroup.procs', str(p.pid))
         return p

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """kill -9 at each single step: before the first, the second, ... system call with which vramd changes
-anything, from its start over the protection of a game to its end. After each "vramd --restore" makes the
-tree what it was at first. Where kills.py hopes, this knows; but it knows only one story."""
+anything, from its start over the protection of a game, and room that is made for it, to its end. After each
+"vramd --restore" makes the tree what it was at first. Where kills.py hopes, this knows; but it knows only
+these stories."""
 
+import pathlib
 import signal
 import subprocess
 import sys
@@ -13,6 +15,33 @@ import guest  # noqa: E402
 
 CALLS = ('write', 'pwrite64', 'fchownat', 'fchmodat', 'renameat', 'unlinkat')
 APPS = guest.user_service(1000) + '/app.slice'
+CONFIG = pathlib.Path('/etc/vramd/vramd.conf')
+GPU = '0000:03:00.0'
+
+
+class Browser:
+    """Holds memory that a game wants to find free."""
+    MIB = 16
+
+    def __init__(self):
+        self.group = guest.Group(f'{APPS}/app-browser-1.scope', 1000)
+        # In its group before it opens the GPU.
+        self.process = self.group.spawn('sh', '-c', 'read go; exec "$@"', 'sh', guest.BUILD / 'tests/vramsim/vsim',
+                                        'hold', '--device', GPU, '--size', '2M', '--count', str(self.MIB // 2),
+                                        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        self.process.stdin.close()
+        guest.wait_for(lambda: self.uses(self.MIB), 'a browser')
+
+    def uses(self, mib):
+        return f'drm/{GPU}/vram0 {mib << 20}\n' in (guest.path_of(self.group.path) / 'dmem.current').read_text()
+
+    def refill(self):
+        self.process.send_signal(signal.SIGUSR1)
+        guest.wait_for(lambda: self.uses(self.MIB), 'the browser takes it back')
+
+    def made_room(self):
+        ceilings = (guest.path_of(self.group.path) / 'dmem.max').read_text()
+        return self.uses(0) and f'drm/{GPU}/vram0 max\n' in ceilings
 
 
 def protected(group):
@@ -22,11 +51,14 @@ def protected(group):
         return False
 
 
-def story(log, game, call, n):
+def story(log, game, browser, call, n):
     """True if the nth call of that kind was reached, and killed vramd."""
+    if browser:
+        browser.refill()
     tracer = guest.spawn_vramd(log, wrapper=('strace', '-qq', '-o', '/dev/null', '-e', f'trace={call}',
                                              '-e', f'inject={call}:signal=SIGKILL:when={n}'), level='err')
-    guest.wait_for(lambda: tracer.poll() is not None or protected(game.path), 'protection or death', 30)
+    guest.wait_for(lambda: tracer.poll() is not None or
+                   (protected(game.path) and (not browser or browser.made_room())), 'protection or death', 30)
     if tracer.poll() is None:
         subprocess.run(['pkill', '-TERM', '-P', str(tracer.pid)], check=False)
     status = tracer.wait(30)
@@ -39,17 +71,20 @@ def main():
     guest.setup('deck')
     subprocess.run(['systemctl', 'stop', 'vramd.service'], check=True)
     log = open('/tmp/vramd.log', 'ab')
+    CONFIG.parent.mkdir(exist_ok=True)
     # His service manager makes the files of new groups his: so owners change as well.
     for group in ('/', '/user.slice', '/user.slice/user-1000.slice', guest.user_service(1000), APPS):
         guest.write(group, 'cgroup.subtree_control', '+dmem')
-    for what in ('dmem on at first', 'dmem off at first'):
+    for what in ('dmem on at first', 'room is made', 'dmem off at first'):
+        browser = Browser() if what == 'room is made' else None
+        CONFIG.write_text('[game 100]\nMakeRoom=100%\n' if browser else '')
         game = guest.Group(f'{APPS}/app-steam-app100-1.scope', 1000)
         game.spawn('sleep', 'infinity')
         first = guest.tree()
         kills, changed = {}, 0
         for call in CALLS:
             n = 0
-            while story(log, game, call, n + 1):
+            while story(log, game, browser, call, n + 1):
                 n += 1
                 changed += guest.tree() != first
                 status = guest.spawn_vramd(log, '--restore').wait(20)
@@ -67,6 +102,10 @@ def main():
         print(f'ok: {what}: killed before each of {n} calls, {changed} times with the tree changed: ' +
               ', '.join(f'{name} {count}' for name, count in kills.items()), flush=True)
         game.end()
+        if browser:
+            browser.group.end()
+        if what == 'dmem on at first':
+            continue
         for group in (APPS, guest.user_service(1000), '/user.slice/user-1000.slice', '/user.slice', '/'):
             guest.write(group, 'cgroup.subtree_control', '-dmem')
 
