@@ -55,8 +55,11 @@ def write(group, name, text):
 
 
 def tree():
-    """Canonical text of everything that vramd may change: values, owners, modes, subtree_control."""
+    """Canonical text of everything that vramd may change: values, owners, modes, subtree_control, and parameters of
+    the kernel."""
     lines = []
+    for path in sorted(pathlib.Path('/sys/module').glob('ttm/parameters/*')):
+        lines.append(f'{path} {path.read_text().strip()}')
     for folder, dirs, files in os.walk(CGROUP):
         dirs.sort()
         group = '/' + folder[len(str(CGROUP)) + 1:]

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """kill -9 at each single step: before the first, the second, ... system call with which vramd changes
-anything, from its start over the protection of a game, and room that is made for it, to its end. After each
+anything: parameters of the kernel, protection of a game, room that is made for it, and its end. After each
 "vramd --restore" makes the tree what it was at first. Where kills.py hopes, this knows; but it knows only
 these stories."""
 
