@@ -383,6 +383,16 @@ bool agent_is_settled(const Agent *a)
 	return true;
 }
 
+static bool has_turn(const Agent *a, const Source *s)
+{
+	if (!s->type->last_resort || a->options.all_at_once)
+		return true;
+	for (size_t i = 0; i < a->n && a->sources[i]->type->rank < s->type->rank; i++)
+		if (a->sources[i]->phase == PHASE_STARTED && !a->sources[i]->spoken)
+			return false;
+	return true;
+}
+
 /* Those whose word cannot count need not run: all that are ranked below the one that counts. The word of one that is
  * nested only counts where nobody else has one, so then everybody runs. */
 static void start_and_stop(Agent *a, const State *state)
@@ -393,7 +403,7 @@ static void start_and_stop(Agent *a, const State *state)
 		Source *s = a->sources[i];
 		bool wanted = !limited || s->type->rank <= a->winner->type->rank;
 
-		if (wanted && s->phase == PHASE_IDLE)
+		if (wanted && s->phase == PHASE_IDLE && has_turn(a, s))
 			start(s);
 		else if (!wanted && s->phase == PHASE_STARTED)
 			stop(s);

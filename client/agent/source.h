@@ -2,6 +2,8 @@
 /* What a focus source is to the agent: one file each, behind four functions. */
 #pragma once
 
+#include <stdbool.h>
+
 #include <systemd/sd-event.h>
 
 #include "state.h"
@@ -12,6 +14,9 @@ typedef struct Probe Probe;
 typedef struct SourceType {
 	const char *name; /* as vramd ranks it, io.github.vramd1(5) */
 	unsigned rank;    /* vramd's own */
+	/* To connect may start what it connects to, as with Xwayland: only once everybody ranked above has answered, and
+	 * nobody's word counts. */
+	bool last_resort;
 
 	/* Says where this source might be found now, by probe_found(), and what to watch for more, by probe_watch().
 	 * Talks to nobody. */

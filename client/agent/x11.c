@@ -275,6 +275,7 @@ static void x11_read(void *data, State *ret)
 const SourceType source_x11 = {
 	.name = "x11",
 	.rank = 4,
+	.last_resort = true,
 	.probe = x11_probe,
 	.start = x11_start,
 	.read = x11_read,

@@ -2,6 +2,7 @@
 """The source sway, beside the real one: clients of Wayland and of Xwayland, empty workspaces, and its end."""
 
 import json
+import pathlib
 import subprocess
 import time
 
@@ -54,6 +55,24 @@ class Sway(wayland.WaylandCase):
         foot.kill()
         self.wait_game('nothing', None)
         self.assertEqual(len({r['sender'] for r in self.reports(self.mock)}), 1)
+
+    def test_no_xwayland_for_nothing(self):
+        """To connect to it would start it."""
+        self.sway()
+        socket = wait_for(lambda: sorted(pathlib.Path(desk.SOCKETS).glob('X*')), 'the socket of Xwayland')[-1]
+        display = f':{socket.name[1:]}'
+
+        def is_started():
+            return subprocess.run(['pgrep', '-f', f'^Xwayland {display} '], stdout=subprocess.DEVNULL,
+                                  check=False).returncode == 0
+        self.desk.agent(env=dict(self.clients, DISPLAY=display))
+        foot = self.foot()
+        self.wait_game('foot', foot)
+        foot.kill()
+        self.wait_game('nothing', None)
+        self.assertFalse(is_started())
+        self.desk.once('--source', 'x11', env=dict(self.clients, DISPLAY=display))
+        wait_for(is_started, 'Xwayland, when somebody asks it')
 
     def test_containers_and_outputs(self):
         self.sway()
