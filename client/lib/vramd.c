@@ -335,7 +335,8 @@ vramd *vramd_close(vramd *v)
 	if (!v)
 		return NULL;
 	v->answer = sd_bus_slot_unref(v->answer);
-	v->bus = sd_bus_flush_close_unref(v->bus);
+	/* Before there is a connection nothing was said, and flushing would wait for one: up to 90 s. */
+	v->bus = v->connected ? sd_bus_flush_close_unref(v->bus) : sd_bus_close_unref(v->bus);
 	sd_event_source_disable_unref(v->retry);
 	sd_event_unref(v->event);
 	close_fd(v->unsent_fd);

@@ -4,6 +4,7 @@ machine."""
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import unittest
@@ -110,6 +111,17 @@ class Library(unittest.TestCase):
         self.box.start_bus()
         self.box.start()
         self.wait_front(self.game, 'what was said without a bus')
+
+    def test_a_bus_that_says_nothing(self):
+        """Nobody waits for it, also not at the end."""
+        path = self.box.root / 'silent'
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(str(path))
+            s.listen()
+            p = subprocess.Popen([EXAMPLE], stdin=subprocess.PIPE, text=True, preexec_fn=sandbox.die_with_parent,
+                                 env=dict(os.environ, DBUS_SYSTEM_BUS_ADDRESS=f'unix:path={path}'))
+            self.addCleanup(p.kill)
+            p.communicate(f'front {self.game.pid}\n', timeout=10)
 
     def test_hold(self):
         self.box.start()
