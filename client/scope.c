@@ -194,8 +194,10 @@ int scope_start(const Scope *s, sd_bus_error *error)
 
 	if (sd_bus_open_user_with_description(&bus, "vramd-scope") < 0)
 		return -ENOTCONN;
-	r = sd_bus_match_signal(bus, NULL, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "JobRemoved",
-				on_job_removed, &job);
+	r = sd_bus_set_method_call_timeout(bus, SCOPE_TIMEOUT_USEC);
+	if (r >= 0)
+		r = sd_bus_match_signal(bus, NULL, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "JobRemoved",
+					on_job_removed, &job);
 	if (r >= 0)
 		r = sd_bus_call_method(bus, SYSTEMD_NAME, SYSTEMD_PATH, SYSTEMD_MANAGER, "Subscribe",
 				       error, NULL, "");

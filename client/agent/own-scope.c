@@ -243,19 +243,26 @@ static bool is_shared_unit(const char *group)
 	       (endswith(unit, ".scope") || endswith(unit, ".service"));
 }
 
+/* Never starts vramd: whoever stopped it does not want it back with the next game. */
 static bool is_allowed(void)
 {
-	auto_bus_error sd_bus_error error = SD_BUS_ERROR_NULL;
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *get = NULL, *reply = NULL;
 	auto_bus sd_bus *bus = NULL;
-	auto_free char *value = NULL;
+	const char *value;
 	int r;
 
 	r = sd_bus_open_system_with_description(&bus, "vramd-agent-scope");
 	if (r >= 0)
-		r = sd_bus_set_method_call_timeout(bus, CALL_TIMEOUT_USEC);
+		r = sd_bus_message_new_method_call(bus, &get, VRAMD_BUS_NAME, VRAMD_PATH,
+						   "org.freedesktop.DBus.Properties", "Get");
 	if (r >= 0)
-		r = sd_bus_get_property_string(bus, VRAMD_BUS_NAME, VRAMD_PATH, VRAMD_IFACE_MANAGER, "OwnScope", &error,
-					       &value);
+		r = sd_bus_message_set_auto_start(get, false);
+	if (r >= 0)
+		r = sd_bus_message_append(get, "ss", VRAMD_IFACE_MANAGER, "OwnScope");
+	if (r >= 0)
+		r = sd_bus_call(bus, get, CALL_TIMEOUT_USEC, NULL, &reply);
+	if (r >= 0)
+		r = sd_bus_message_read(reply, "v", "s", &value);
 	return r >= 0 && streq(value, "auto");
 }
 

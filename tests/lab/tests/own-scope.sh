@@ -85,3 +85,12 @@ line 300 1 > /dev/null
 sleep 2
 check "a scope of its own" '' "$(scope_of 300)"
 check "all is charged to Steam's unit" 32 "$(mib $STEAM)"
+
+echo "--- vramd was stopped"
+rm /etc/vramd/vramd.conf
+systemctl stop vramd.service
+launch 400 0.5
+line 400 1 > /dev/null
+sleep 2
+check "nobody starts it again" inactive "$(systemctl is-active vramd.service || true)"
+check "a scope of its own" '' "$(scope_of 400)"
