@@ -140,6 +140,7 @@ static void take_active(X11 *g)
 	} else if (xserver_get_words(g->x, ATOM_ACTIVE, &active, &n) && n > 0 && active[0] != XCB_WINDOW_NONE) {
 		ask_pid(g, active[0]);
 	} else {
+		g->watched = XCB_WINDOW_NONE;
 		/* Without a window manager it is never said. */
 		set_state(g, xserver_get_words(g->x, ATOM_MANAGER, &words, &n) ? nobody() : FRONT_UNKNOWN, 0);
 	}
@@ -149,10 +150,13 @@ static void take_pid(X11 *g)
 {
 	pid_t pid = xserver_get_pid(g->x, 0);
 
-	if (xserver_is_error(g->x, 1))
+	if (xserver_is_error(g->x, 1)) {
+		/* The next one may have the same number. */
+		g->watched = XCB_WINDOW_NONE;
 		set_state(g, nobody(), 0);
-	else
+	} else {
 		set_state(g, pid > 0 ? FRONT_PROCESS : FRONT_UNKNOWN, pid);
+	}
 }
 
 static void take_atoms(X11 *g)

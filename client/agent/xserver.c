@@ -152,6 +152,16 @@ static int greet_or_keep(int fd, unsigned display, xcb_auth_info_t *auth, XServe
 	return -EAGAIN;
 }
 
+/* Anybody may listen on the number of a server that is gone: he gets no cookie, and is not believed. */
+static int connect_to_own(const char *path, struct ucred *ret_peer)
+{
+	auto_close int fd = unix_socket_connect(path, ret_peer);
+
+	if (fd >= 0 && ret_peer->uid != 0 && ret_peer->uid != getuid())
+		return -ENODEV;
+	return TAKE_FD(fd);
+}
+
 static int connect_with(const char *path, unsigned display, xcb_auth_info_t *auth, XServer *x)
 {
 	Unanswered *u = find_unanswered(display, -EBADF);
@@ -159,7 +169,7 @@ static int connect_with(const char *path, unsigned display, xcb_auth_info_t *aut
 
 	if (u && !is_answered(u))
 		return -EAGAIN;
-	r = unix_socket_connect(path, &x->peer);
+	r = connect_to_own(path, &x->peer);
 	if (r >= 0)
 		r = greet_or_keep(r, display, auth, x);
 	if (u)
@@ -284,10 +294,15 @@ pid_t xserver_get_pid(const XServer *x, size_t place)
 {
 	const xcb_res_query_client_ids_reply_t *reply = place < x->n ? x->batch[place].reply : NULL;
 	xcb_res_client_id_value_iterator_t i;
+	const char *end;
 
 	if (!reply)
 		return 0;
-	for (i = xcb_res_query_client_ids_ids_iterator(reply); i.rem > 0; xcb_res_client_id_value_next(&i))
+	/* xcb looks at no length within a reply. */
+	end = (const char *)(reply + 1) + 4 * (size_t)reply->length;
+	for (i = xcb_res_query_client_ids_ids_iterator(reply);
+	     i.rem > 0 && end - (const char *)i.data >= (ptrdiff_t)(sizeof(*i.data) + sizeof(uint32_t));
+	     xcb_res_client_id_value_next(&i))
 		if (i.data->spec.mask & XCB_RES_CLIENT_ID_MASK_LOCAL_CLIENT_PID &&
 		    xcb_res_client_id_value_value_length(i.data) >= 1)
 			return (pid_t)*xcb_res_client_id_value_value(i.data);
@@ -428,6 +443,8 @@ int xserver_open(sd_event *event, const char *socket, unsigned display, char *co
 	x->callbacks = callbacks;
 	x->userdata = userdata;
 	r = connect_any(socket, display, files, x);
+	if (r >= 0 && xcb_setup_roots_length(xcb_get_setup(x->connection)) == 0)
+		r = -EPROTO;
 	if (r >= 0)
 		r = attach(event, x);
 	if (r < 0) {

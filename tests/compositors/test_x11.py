@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import time
@@ -202,6 +203,17 @@ class Together(XCase):
         term.kill()
         self.wait_report(self.mock, 'the game again', source='x11', game=self.game)
         self.assertTrue(self.desk.once()['gamescope', ':1']['nested'])
+
+    def test_a_strangers_server(self):
+        """He gets no cookie, nor anything else."""
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(f'{desk.SOCKETS}/X7')
+            os.seteuid(65534)  # whose it is, is who listens
+            s.listen()
+            os.seteuid(0)
+            line = self.desk.once('--source', 'x11', env={'DISPLAY': ':7'})['x11', ':7']
+            self.assertEqual(line['why'], "somebody else's")
+            self.assertEqual(s.accept()[0].recv(1), b'')
 
     def test_one_source_only(self):
         gamescope = self.start_both()
