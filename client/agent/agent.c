@@ -394,20 +394,24 @@ static bool has_turn(const Agent *a, const Source *s)
 }
 
 /* Those whose word cannot count need not run: all that are ranked below the one that counts. The word of one that is
- * nested only counts where nobody else has one, so then everybody runs. */
-static void start_and_stop(Agent *a, const State *state)
+ * nested only counts where nobody else has one, so then everybody runs. True if somebody was stopped. */
+static bool start_and_stop(Agent *a, const State *state)
 {
 	bool limited = a->winner && !state->nested && !a->options.all_at_once;
+	bool stopped = false;
 
 	for (size_t i = 0; i < a->n; i++) {
 		Source *s = a->sources[i];
 		bool wanted = !limited || s->type->rank <= a->winner->type->rank;
 
-		if (wanted && s->phase == PHASE_IDLE && has_turn(a, s))
+		if (wanted && s->phase == PHASE_IDLE && has_turn(a, s)) {
 			start(s);
-		else if (!wanted && s->phase == PHASE_STARTED)
+		} else if (!wanted && s->phase == PHASE_STARTED) {
 			stop(s);
+			stopped = true;
+		}
 	}
+	return stopped;
 }
 
 static int on_settle(sd_event_source *defer _unused_, void *userdata)
@@ -421,7 +425,9 @@ static int on_settle(sd_event_source *defer _unused_, void *userdata)
 		probe_all(a);
 	}
 	a->winner = decide(a, &state);
-	start_and_stop(a, &state);
+	/* The state may have had a part of one that was nested, whose descriptors are closed now. */
+	if (start_and_stop(a, &state))
+		a->winner = decide(a, &state);
 	/* While somebody who was just started may know, the last word stands. */
 	if (a->winner || agent_is_settled(a))
 		a->options.decided(a->winner ? a->winner->type->name : NULL, &state, a->options.userdata);

@@ -86,10 +86,9 @@ int report_update(Report *r, const char *source, const State *state)
 	}
 	k = tell(r->v, state);
 	/* The word of the one before ends only when its successor has spoken. */
-	if (old.v) {
+	if (old.v && k >= 0)
 		(void)vramd_withdraw(old.v);
-		disconnect(&old);
-	}
+	disconnect(&old);
 	return k;
 }
 

@@ -13,10 +13,10 @@ GAME = 1091500
 
 
 class Sway(wayland.WaylandCase):
-    def sway(self):
+    def sway(self, env=None):
         config = self.desk.runtime / 'config'
         config.write_text('xwayland enable\n')
-        child = self.compositor(f'sway -c {config}')
+        child = self.compositor(f'sway -c {config}', env)
         socket = self.desk.runtime / f'sway-ipc.{wayland.UID}.{child.pid}.sock'
         wait_for(socket.exists, 'the socket of sway')
         self.swaysock = {'SWAYSOCK': str(socket)}
@@ -141,6 +141,16 @@ class Sway(wayland.WaylandCase):
         self.assertEqual((found['sway']['pid'], found['x11']['pid']), (xterm.pid, xterm.pid))
         # There is no unit of that name, and so it does not know.
         self.assertEqual(found['foreign-toplevel']['front'], 'unknown')
+
+    def test_in_gamescope(self):
+        """Inside of a gamescope that comes later, it is not asked any more; and nothing of what it said is used."""
+        sway = self.sway({'WAYLAND_DISPLAY': 'gamescope-0'})
+        foot = self.foot()
+        self.desk.agent(env={'WAYLAND_DISPLAY': 'gamescope-0'})
+        self.wait_game('foot', foot)
+        self.desk.xserver(9)
+        self.desk.gamescope(':9').plain(desk.XID, (desk.XID, desk.XID, sway.pid))
+        self.wait_report(self.mock, 'sway', source='gamescope', game=sway.pid)
 
     def test_once(self):
         self.sway()
