@@ -135,6 +135,12 @@ static bool is_foreign(const FileOwner *owner)
 	return owner->uid != 0 && owner->uid != geteuid();
 }
 
+/* By one who was killed between chown(2) and chmod(2): whose it is says the file, and the mode only the record. */
+static bool is_half_given_back(const Record *record, const FileOwner *now)
+{
+	return record && record->owner.uid == now->uid && now->mode == owner_of_ours().mode;
+}
+
 /* Files that belong to a user are to become ours. */
 static int owner_claim(ApplyGroup *g)
 {
@@ -157,7 +163,7 @@ static int owner_claim(ApplyGroup *g)
 		return 0;
 	}
 	g->owner_wanted = true;
-	return owner_record(g, &now);
+	return is_half_given_back(record, &now) ? 0 : owner_record(g, &now);
 }
 
 static int owner_take(ApplyGroup *g)
