@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <limits.h>
 #include <sys/inotify.h>
 
 #include "agent.h"
@@ -375,22 +376,23 @@ static const Source *decide(const Agent *a, State *ret)
 	return best < 0 ? NULL : who[best];
 }
 
-bool agent_is_settled(const Agent *a)
+/* Everybody who was asked, of those ranked above. */
+static bool have_spoken(const Agent *a, unsigned rank)
 {
-	for (size_t i = 0; i < a->n; i++)
+	for (size_t i = 0; i < a->n && a->sources[i]->type->rank < rank; i++)
 		if (a->sources[i]->phase == PHASE_STARTED && !a->sources[i]->spoken)
 			return false;
 	return true;
 }
 
+bool agent_is_settled(const Agent *a)
+{
+	return have_spoken(a, UINT_MAX);
+}
+
 static bool has_turn(const Agent *a, const Source *s)
 {
-	if (!s->type->last_resort || a->options.all_at_once)
-		return true;
-	for (size_t i = 0; i < a->n && a->sources[i]->type->rank < s->type->rank; i++)
-		if (a->sources[i]->phase == PHASE_STARTED && !a->sources[i]->spoken)
-			return false;
-	return true;
+	return !s->type->last_resort || a->options.all_at_once || have_spoken(a, s->type->rank);
 }
 
 /* Those whose word cannot count need not run: all that are ranked below the one that counts. The word of one that is

@@ -246,7 +246,7 @@ static bool is_shared_unit(const char *group)
 /* Never starts vramd: whoever stopped it does not want it back with the next game. */
 static bool is_allowed(void)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *get = NULL, *reply = NULL;
+	auto_message sd_bus_message *get = NULL, *reply = NULL;
 	auto_bus sd_bus *bus = NULL;
 	const char *value;
 	int r;

@@ -27,7 +27,6 @@ typedef struct X11 {
 	xcb_atom_t atoms[_ATOM_MAX];
 	enum { PHASE_ATOMS, PHASE_ACTIVE, PHASE_PID } phase; /* what was asked last */
 	bool dirty;
-	xcb_window_t watched;
 	sd_event_source *debounce;
 	ProcessSet processes;
 	State state;
@@ -112,13 +111,12 @@ static void ask_active(X11 *g)
 	xserver_send(g->x);
 }
 
-/* Some window managers leave the name of a window that is gone, and without a word when it goes. */
+/* Some window managers leave the name of a window that is gone, and without a word when it goes. It is watched each
+ * time: the next one may have its number. */
 static void ask_pid(X11 *g, xcb_window_t window)
 {
 	g->phase = PHASE_PID;
-	if (window != g->watched)
-		xserver_watch_window(g->x, window);
-	g->watched = window;
+	xserver_watch_window(g->x, window);
 	xserver_ask_pid(g->x, window);
 	xserver_ask_property(g->x, window, XCB_ATOM_WM_CLASS, 0);
 	xserver_send(g->x);
@@ -140,7 +138,6 @@ static void take_active(X11 *g)
 	} else if (xserver_get_words(g->x, ATOM_ACTIVE, &active, &n) && n > 0 && active[0] != XCB_WINDOW_NONE) {
 		ask_pid(g, active[0]);
 	} else {
-		g->watched = XCB_WINDOW_NONE;
 		/* Without a window manager it is never said. */
 		set_state(g, xserver_get_words(g->x, ATOM_MANAGER, &words, &n) ? nobody() : FRONT_UNKNOWN, 0);
 	}
@@ -150,13 +147,10 @@ static void take_pid(X11 *g)
 {
 	pid_t pid = xserver_get_pid(g->x, 0);
 
-	if (xserver_is_error(g->x, 1)) {
-		/* The next one may have the same number. */
-		g->watched = XCB_WINDOW_NONE;
+	if (xserver_is_error(g->x, 1))
 		set_state(g, nobody(), 0);
-	} else {
+	else
 		set_state(g, pid > 0 ? FRONT_PROCESS : FRONT_UNKNOWN, pid);
-	}
 }
 
 static void take_atoms(X11 *g)

@@ -212,7 +212,7 @@ static int connect_any(const char *path, unsigned display, char *const *files, X
 	/* Cookies first: a server may let its owner in without, but that is its own affair. */
 	for (; files && *files; files++) {
 		r = connect_with_file(path, *files, display, x);
-		if (r >= 0 || r == -ECONNREFUSED || r == -EAGAIN)
+		if (r >= 0 || r == -ECONNREFUSED || r == -EAGAIN || r == -ENODEV)
 			return r;
 	}
 	return connect_with(path, display, NULL, x);
