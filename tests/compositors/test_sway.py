@@ -2,7 +2,6 @@
 """The source sway, beside the real one: clients of Wayland and of Xwayland, empty workspaces, and its end."""
 
 import json
-import pathlib
 import subprocess
 import time
 
@@ -59,8 +58,7 @@ class Sway(wayland.WaylandCase):
     def test_no_xwayland_for_nothing(self):
         """To connect to it would start it."""
         self.sway()
-        socket = wait_for(lambda: sorted(pathlib.Path(desk.SOCKETS).glob('X*')), 'the socket of Xwayland')[-1]
-        display = f':{socket.name[1:]}'
+        display = self.display()
 
         def is_started():
             return subprocess.run(['pgrep', '-f', f'^Xwayland {display} '], stdout=subprocess.DEVNULL,

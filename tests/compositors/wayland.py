@@ -50,8 +50,12 @@ class WaylandCase(Case):
         return self.desk.spawn('foot', '--app-id', app_id, *(command or ('sleep', 'infinity')), env=self.clients,
                                stderr=subprocess.DEVNULL)
 
+    def display(self):
+        """Of an Xwayland that need not run yet."""
+        socket = wait_for(lambda: sorted(pathlib.Path(SOCKETS).glob('X*')), 'the socket of Xwayland')[-1]
+        return f':{socket.name[1:]}'
+
     def xterm(self, name):
-        socket = wait_for(lambda: sorted(pathlib.Path(SOCKETS).glob('X*')), 'Xwayland')[-1]
-        self.clients['DISPLAY'] = f':{socket.name[1:]}'
+        self.clients['DISPLAY'] = self.display()
         return self.desk.spawn('xterm', '-class', name, '-fn', 'fixed', '-e', 'sleep', 'infinity', env=self.clients,
                                stderr=subprocess.DEVNULL)

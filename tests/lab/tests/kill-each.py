@@ -67,47 +67,51 @@ def story(log, game, browser, call, n):
     return status != 0
 
 
+def kill_each(log, what, browser=None):
+    game = guest.Group(f'{APPS}/app-steam-app100-1.scope', 1000)
+    game.spawn('sleep', 'infinity')
+    first = guest.tree()
+    kills, changed = {}, 0
+    for call in CALLS:
+        n = 0
+        while story(log, game, browser, call, n + 1):
+            n += 1
+            changed += guest.tree() != first
+            status = guest.spawn_vramd(log, '--restore').wait(20)
+            now = guest.tree()
+            if status != 0 or now != first:
+                guest.show_diff(first, now)
+                sys.exit(f'FAIL: {what}: killed before {call} {n}, something is left behind ({status})')
+        kills[call] = n
+    if guest.tree() != first:
+        guest.show_diff(first, guest.tree())
+        sys.exit(f'FAIL: {what}: something is left behind without a kill')
+    n = sum(kills.values())
+    if changed < n / 2:
+        sys.exit(f'FAIL: {what}: only {changed} of {n} kills found a change: this test shows little')
+    print(f'ok: {what}: killed before each of {n} calls, {changed} times with the tree changed: ' +
+          ', '.join(f'{name} {count}' for name, count in kills.items()), flush=True)
+    game.end()
+
+
 def main():
     guest.setup('deck')
     subprocess.run(['systemctl', 'stop', 'vramd.service'], check=True)
     log = open('/tmp/vramd.log', 'ab')
-    CONFIG.parent.mkdir(exist_ok=True)
     # His service manager makes the files of new groups his: so owners change as well.
-    for group in ('/', '/user.slice', '/user.slice/user-1000.slice', guest.user_service(1000), APPS):
+    groups = ('/', '/user.slice', '/user.slice/user-1000.slice', guest.user_service(1000), APPS)
+    for group in groups:
         guest.write(group, 'cgroup.subtree_control', '+dmem')
-    for what in ('dmem on at first', 'room is made', 'dmem off at first'):
-        browser = Browser() if what == 'room is made' else None
-        CONFIG.write_text('[game 100]\nMakeRoom=100%\n' if browser else '')
-        game = guest.Group(f'{APPS}/app-steam-app100-1.scope', 1000)
-        game.spawn('sleep', 'infinity')
-        first = guest.tree()
-        kills, changed = {}, 0
-        for call in CALLS:
-            n = 0
-            while story(log, game, browser, call, n + 1):
-                n += 1
-                changed += guest.tree() != first
-                status = guest.spawn_vramd(log, '--restore').wait(20)
-                now = guest.tree()
-                if status != 0 or now != first:
-                    guest.show_diff(first, now)
-                    sys.exit(f'FAIL: {what}: killed before {call} {n}, something is left behind ({status})')
-            kills[call] = n
-        if guest.tree() != first:
-            guest.show_diff(first, guest.tree())
-            sys.exit(f'FAIL: {what}: something is left behind without a kill')
-        n = sum(kills.values())
-        if changed < n / 2:
-            sys.exit(f'FAIL: {what}: only {changed} of {n} kills found a change: this test shows little')
-        print(f'ok: {what}: killed before each of {n} calls, {changed} times with the tree changed: ' +
-              ', '.join(f'{name} {count}' for name, count in kills.items()), flush=True)
-        game.end()
-        if browser:
-            browser.group.end()
-        if what == 'dmem on at first':
-            continue
-        for group in (APPS, guest.user_service(1000), '/user.slice/user-1000.slice', '/user.slice', '/'):
-            guest.write(group, 'cgroup.subtree_control', '-dmem')
+    kill_each(log, 'dmem on at first')
+    CONFIG.parent.mkdir(exist_ok=True)
+    CONFIG.write_text('[game 100]\nMakeRoom=100%\n')
+    browser = Browser()
+    kill_each(log, 'room is made', browser)
+    browser.group.end()
+    CONFIG.unlink()
+    for group in reversed(groups):
+        guest.write(group, 'cgroup.subtree_control', '-dmem')
+    kill_each(log, 'dmem off at first')
 
 
 if __name__ == '__main__':
