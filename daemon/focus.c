@@ -180,7 +180,8 @@ static int on_debounce(sd_event_source *s _unused_, uint64_t usec _unused_, void
 	return 0;
 }
 
-/* Decides anew what counts; news = the shown report itself changed in place. */
+/* Decides anew what counts, after any report has changed; news = the shown one itself changed in place. Games that
+ * only others name have a share, too: so whoever asked hears of those as well. */
 static void settle(FocusUser *u, bool news)
 {
 	Entry *best = best_entry(u);
@@ -198,10 +199,12 @@ static void settle(FocusUser *u, bool news)
 		}
 		/* Without a timer it is better to be early than never to end. */
 	}
-	if (next != u->shown || news)
+	if (next != u->shown || news) {
 		show(u, next);
-	else
-		u->debounce = sd_event_source_disable_unref(u->debounce);
+		return;
+	}
+	u->debounce = sd_event_source_disable_unref(u->debounce);
+	u->focus->changed(u->uid, u->focus->userdata);
 }
 
 /* Takes an entry out. If its report is the one that counts, it is kept until the debounce is over. */
@@ -373,16 +376,25 @@ const FocusReport *focus_get(const Focus *f, uid_t uid)
 	return u ? u->shown : NULL;
 }
 
+/* The kept one has no entry any more. */
+static bool has_left(const FocusUser *u, const FocusReport *report)
+{
+	for (size_t i = 0; i < u->n; i++)
+		if (u->entries[i].report == report)
+			return u->entries[i].gone_usec > 0;
+	return true;
+}
+
 void focus_each(const Focus *f, focus_each_cb cb, void *userdata)
 {
 	for (size_t i = 0; i < f->n_users; i++) {
 		FocusUser *u = f->users[i];
 
 		if (u->shown)
-			cb(u->uid, u->shown, true, u->shown == u->kept, userdata);
+			cb(u->uid, u->shown, true, has_left(u, u->shown), userdata);
 		for (size_t k = 0; k < u->n; k++)
 			if (u->entries[k].report != u->shown)
-				cb(u->uid, u->entries[k].report, false, u->entries[k].gone_usec > 0, userdata);
+				cb(u->uid, u->entries[k].report, false, has_left(u, u->entries[k].report), userdata);
 	}
 }
 

@@ -36,7 +36,7 @@ DEFINE_CLEANUP(FocusReport *, focus_report_free)
 unsigned focus_source_rank(const char *source);
 
 typedef struct Focus Focus;
-/* The winning report of a user changed, in whatever part. Called from within the calls below, and from
+/* A report of a user changed, in whatever part: the one that counts, or another one. Called from within the calls below, and from
  * the loop when a debounce or grace time ends. */
 typedef void (*focus_cb)(uid_t uid, void *userdata);
 
@@ -61,6 +61,6 @@ void focus_forget_user(Focus *f, uid_t uid);
 /* The report that counts for a user, or NULL; valid until the next call that may change it. */
 const FocusReport *focus_get(const Focus *f, uid_t uid);
 
-/* Calls back for every live report, winning one first. */
+/* Calls back for every live report, winning one first; gone = its sender has left. */
 typedef void (*focus_each_cb)(uid_t uid, const FocusReport *report, bool wins, bool gone, void *userdata);
 void focus_each(const Focus *f, focus_each_cb cb, void *userdata);

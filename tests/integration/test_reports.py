@@ -9,7 +9,7 @@ import time
 
 import dbus
 
-from support import BUS_NAME, BUS_PATH, FRONT1, MANAGER, USER, Case, error_of, main, pidfds, wait_for
+from support import BUS_NAME, BUS_PATH, FRONT1, MANAGER, MIB, USER, Case, error_of, main, pidfds, wait_for
 
 FD = dbus.types.UnixFd
 
@@ -309,6 +309,19 @@ class Lives(Case):
         manual.report(b)
         self.wait_low(b, FRONT1)
         self.assertEqual(self.get('FocusSource'), 'manual')
+
+    def test_a_game_that_only_a_loser_names(self):
+        """It runs in the background, as long as somebody says so."""
+        other = self.box.process(self.box.unit('other.scope'))
+        gamescope, x11 = self.source('gamescope'), self.source('x11')
+        gamescope.report(self.steam_game)
+        self.wait_low(self.steam_game, FRONT1)
+        self.charge(other, 64 * MIB)
+        x11.report(other)
+        wait_for(lambda: self.low(other) > 0, 'its share')
+        x11.manager.Withdraw()
+        self.wait_low(other, 0)
+        self.assertEqual(self.low(self.steam_game), FRONT1)
 
     def test_of_equals_the_newest(self):
         a, b = self.steam_game, self.box.process(self.box.unit('other.scope'))

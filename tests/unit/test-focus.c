@@ -206,6 +206,54 @@ static void test_source_back_ends_grace(void **state)
 	assert_ptr_equal(front(s), s->other);
 }
 
+/* A loser's games have a share as well. */
+static void test_news_of_a_loser(void **state)
+{
+	State *s = *state;
+	unsigned before;
+
+	assert_int_equal(report(s, ":1.1", "gamescope", s->game), 1);
+	before = s->changes;
+	assert_int_equal(report(s, ":1.2", "x11", s->other), 1);
+	assert_int_equal(s->changes, before + 1);
+	assert_int_equal(focus_withdraw(s->focus, UID, ":1.2"), 1);
+	assert_int_equal(s->changes, before + 2);
+	assert_ptr_equal(front(s), s->game);
+}
+
+static void count_gone(_unused_ uid_t uid, _unused_ const FocusReport *r, _unused_ bool wins, bool gone, void *userdata)
+{
+	*(unsigned *)userdata += gone;
+}
+
+static unsigned n_gone(const State *s)
+{
+	unsigned n = 0;
+
+	focus_each(s->focus, count_gone, &n);
+	return n;
+}
+
+static void test_who_has_left(void **state)
+{
+	State *s = *state;
+
+	assert_int_equal(report(s, ":1.1", "kwin", s->game), 1);
+	assert_int_equal(report(s, ":1.2", "x11", s->other), 1);
+	(void)sd_event_run(s->event, 0);
+	assert_int_equal(n_gone(s), 0);
+	/* The one that counts. */
+	focus_sender_gone(s->focus, ":1.1");
+	assert_int_equal(n_gone(s), 1);
+	focus_sender_gone(s->focus, ":1.2");
+	assert_int_equal(n_gone(s), 2);
+	/* One of them has no grace any more, and is only kept. */
+	assert_int_equal(report(s, ":1.9", "x11", NULL), 1);
+	assert_int_equal(focus_withdraw(s->focus, UID, ":1.1"), 1);
+	assert_ptr_equal(front(s), s->game);
+	assert_int_equal(n_gone(s), 1);
+}
+
 static void test_dead_game_is_nobody_at_once(void **state)
 {
 	State *s = *state;
@@ -274,6 +322,8 @@ int main(void)
 		TEST(test_short_nobody_is_ignored),
 		TEST(test_last_word_has_grace),
 		TEST(test_source_back_ends_grace),
+		TEST(test_news_of_a_loser),
+		TEST(test_who_has_left),
 		TEST(test_dead_game_is_nobody_at_once),
 		TEST(test_persistent_ends_with_its_game),
 		TEST(test_withdraw_ends_persistent),
