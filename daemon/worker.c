@@ -20,12 +20,14 @@ struct Worker {
 	sd_event_source *timer;
 	uint64_t delay_usec; /* before the next start */
 	sd_bus_slot *call;
+	sd_bus_slot *watch;  /* of its unit */
 };
 
 static void worker_free(Worker *w)
 {
 	sd_event_source_disable_unref(w->timer);
 	sd_bus_slot_unref(w->call);
+	sd_bus_slot_unref(w->watch);
 	free(w);
 }
 
@@ -150,10 +152,80 @@ static void start_later(Worker *w)
 {
 	int r;
 
+	if (w->timer)
+		return;
 	r = sd_event_add_time_relative(w->manager->event, &w->timer, CLOCK_MONOTONIC, w->delay_usec, USEC_PER_SEC,
 				       on_due, w);
 	if (r < 0)
 		log_warning_errno(r, "Cannot start an agent for user %u, ignoring: %m", (unsigned)w->uid);
+}
+
+/* What ActiveState is now; NULL if that did not change. */
+static int read_state(sd_bus_message *message, const char **ret)
+{
+	const char *interface, *property;
+	int r;
+
+	*ret = NULL;
+	r = sd_bus_message_read(message, "s", &interface);
+	if (r >= 0)
+		r = sd_bus_message_enter_container(message, 'a', "{sv}");
+	while (r >= 0 && (r = sd_bus_message_enter_container(message, 'e', "sv")) > 0) {
+		r = sd_bus_message_read(message, "s", &property);
+		if (r >= 0 && streq(property, "ActiveState"))
+			return sd_bus_message_read(message, "v", "s", ret);
+		if (r >= 0)
+			r = sd_bus_message_skip(message, "v");
+		if (r >= 0)
+			r = sd_bus_message_exit_container(message);
+	}
+	return r;
+}
+
+/* systemd starts one again only if it failed, and not always then. */
+static int on_unit_changed(sd_bus_message *message, void *userdata, sd_bus_error *ret_error _unused_)
+{
+	Worker *w = userdata;
+	const char *state;
+	int r;
+
+	r = read_state(message, &state);
+	if (r < 0)
+		return log_debug_errno(r, "Malformed PropertiesChanged signal, ignoring: %m");
+	if (w->may_run && state && (streq(state, "inactive") || streq(state, "failed")))
+		start_later(w);
+	return 0;
+}
+
+static int on_watched(sd_bus_message *reply, void *userdata _unused_, sd_bus_error *ret_error _unused_)
+{
+	const sd_bus_error *error = sd_bus_message_get_error(reply);
+
+	if (error)
+		log_debug("The bus refuses a match for an agent, ignoring: %s", strempty(error->message));
+	return 0;
+}
+
+static void watch_unit(Worker *w)
+{
+	auto_free char *path = NULL, *match = NULL;
+	char name[NAME_MAX_SIZE];
+	int r;
+
+	if (w->watch || !w->manager->bus)
+		return;
+	name_of(w->uid, name);
+	r = sd_bus_path_encode("/org/freedesktop/systemd1/unit", name, &path);
+	if (r >= 0 && asprintf(&match, "type='signal',sender='org.freedesktop.systemd1',path='%s',"
+			       "interface='org.freedesktop.DBus.Properties',member='PropertiesChanged',"
+			       "arg0='org.freedesktop.systemd1.Unit'", path) < 0) {
+		match = NULL;
+		r = -ENOMEM;
+	}
+	if (r >= 0)
+		r = sd_bus_add_match_async(w->manager->bus, &w->watch, match, on_unit_changed, on_watched, w);
+	if (r < 0)
+		log_debug_errno(r, "Cannot watch '%s', ignoring: %m", name);
 }
 
 /* --- All users ---------------------------------------------------------------------------------- */
@@ -198,8 +270,9 @@ void manager_update_workers(Manager *m)
 
 		if (!is_wanted(m, w->uid))
 			stop(w);
-		else if (!w->may_run && !w->timer)
+		else if (!w->may_run)
 			start_later(w);
+		watch_unit(w);
 		if (manager_find_user(m, w->uid))
 			continue;
 		worker_free(w);
@@ -215,6 +288,7 @@ void manager_forget_worker_calls(Manager *m)
 		/* To start what runs already does nothing. */
 		w->may_run = w->may_run && !w->call;
 		w->call = sd_bus_slot_unref(w->call);
+		w->watch = sd_bus_slot_unref(w->watch);
 	}
 }
 

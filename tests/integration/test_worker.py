@@ -10,6 +10,7 @@ import dbusmock
 from support import FAST, Case, Source, main, wait_for
 
 UNIT = 'vramd-agent@1000.service'
+UNIT_PATH = '/org/freedesktop/systemd1/unit/vramd_2dagent_401000_2eservice'
 SYSTEMD = 'org.freedesktop.systemd1'
 JOB = 'ret = dbus.ObjectPath("/org/freedesktop/systemd1/job/7")'
 REFUSED = 'raise dbus.exceptions.DBusException("no such unit", name="org.freedesktop.systemd1.NoSuchUnit")'
@@ -29,6 +30,9 @@ class Worker(Case):
         wait_for(lambda: bus.name_has_owner(SYSTEMD), 'the mock of systemd')
         cls.systemd = dbus.Interface(bus.get_object(SYSTEMD, '/org/freedesktop/systemd1'), dbusmock.MOCK_IFACE)
         cls.systemd.AddMethod('', 'Subscribe', '', '', '')
+        cls.systemd.AddObject(UNIT_PATH, SYSTEMD + '.Unit', dbus.Dictionary(signature='sv'),
+                              dbus.Array(signature='(ssss)'))
+        cls.unit = dbus.Interface(bus.get_object(SYSTEMD, UNIT_PATH), dbusmock.MOCK_IFACE)
 
     def begin(self, config=FAST, start=JOB):
         self.systemd.AddMethod('', 'StartUnit', 'ss', 'o', start)
@@ -42,6 +46,10 @@ class Worker(Case):
     def wait_calls(self, method, n):
         wait_for(lambda: len(self.calls(method)) == n, f'{n} calls of {method}', timeout=4 * DELAY)
         self.assertEqual(set(self.calls(method)), {(UNIT, 'replace')})
+
+    def emit_state(self, state):
+        self.unit.EmitSignal('org.freedesktop.DBus.Properties', 'PropertiesChanged', 'sa{sv}as', [
+            SYSTEMD + '.Unit', {'SubState': 'x', 'ActiveState': state}, dbus.Array([], signature='s')])
 
     def test_started_and_stopped(self):
         began = time.monotonic()
@@ -78,6 +86,21 @@ class Worker(Case):
         self.wait_calls('StartUnit', 1)
         self.box.set_user(1000, None)
         self.wait_calls('StopUnit', 1)
+
+    def test_one_that_ends(self):
+        """Whatever systemd does about it, there is to be one again; not as long as systemd itself sees to it."""
+        self.begin()
+        self.wait_calls('StartUnit', 1)
+        for state, calls in (('activating', 1), ('inactive', 2)):
+            self.emit_state(state)
+            time.sleep(2 * DELAY + 3 if calls == 1 else 0)
+            self.wait_calls('StartUnit', calls)
+        # Stopped for another agent: that it ends is what was asked for.
+        self.box.unit('vramd-agent.service', slice_='session.slice')
+        self.wait_calls('StopUnit', 1)
+        self.emit_state('failed')
+        time.sleep(4 * DELAY + 3)
+        self.assertEqual(len(self.calls('StartUnit')), 2)
 
     def test_refused(self):
         """One line in the log, and no more than a try for each change, each after a longer time."""

@@ -49,7 +49,14 @@ must "its descriptors are few" test "$(find "/proc/$(worker_pid)/fd" -type l | w
 echo "--- it dies"
 pid=$(worker_pid)
 kill -KILL "$pid"
+start_scope deck app-steam-app77-7 sleep 60 # news within Grace=, while the dead one's word still counts
+sleep 1
+check "vramd does not stop it for that" activating "$(systemctl show -P ActiveState "$WORKER")"
 must "systemd starts another one" wait_until 30 is_another "$pid"
+must "which says the same" wait_until 15 said
+kill -TERM "$(worker_pid)"
+must "it ends without an error" wait_until 15 ended
+must "there is another one" wait_until 30 runs
 must "which says the same" wait_until 15 said
 
 echo "--- the user's own agent comes and goes"
