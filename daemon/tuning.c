@@ -73,7 +73,8 @@ static void note_results(Manager *m, const int *results)
 /* A new life costs nobody anything while nothing is protected, and systemd makes a new sandbox for it. */
 static void leave_stale_sandbox(Manager *m)
 {
-	if (!m->tuning.stale_sandbox || m->state == STATE_PROTECTING || hold_count(m->holds) > 0)
+	/* Asleep, vramd is paused, and what it protects stays so. */
+	if (!m->tuning.stale_sandbox || m->sleeping || m->state == STATE_PROTECTING || hold_count(m->holds) > 0)
 		return;
 	m->tuning.stale_sandbox = false;
 	log_notice("Starting anew, to be able to set the parameters of a module that came after vramd");

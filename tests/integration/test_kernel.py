@@ -318,6 +318,15 @@ class Modules(KernelCase):
             # Not while it protects somebody.
             self.assertIsNone(self.box.daemon.poll())
             self.wait_low(game, FRONT1)
+            # Asleep, it is "paused", and protects him all the same.
+            owned = self.sleep(True)
+            self.settle()
+            self.assertEqual(self.get('State'), 'paused')
+            self.assertIsNone(self.box.daemon.poll())
+            del owned
+            self.sleep(False)
+            self.settle()
+            self.assertEqual(self.low(game), FRONT1)
             source.report()
             game.kill()
             self.assertEqual(self.box.daemon.wait(10), 75)
