@@ -113,6 +113,16 @@ static int change(Apply *a, Knob k, KnobLook *looks, const KnobWish *wish)
 	return set_value(a, k, look);
 }
 
+/* Where vramd's last value was the old one, nothing has to be written for it to have its day. */
+static void forget_if_old(Apply *a, Knob k, const KnobLook *look, const KnobWish *wish)
+{
+	const KnobRecord *record = &a->journal.knobs[k];
+
+	if (record->used && !record->yielded && look->result >= 0 && look->value == record->old &&
+	    wish->kind != KNOB_SET)
+		journal_set_knob(&a->journal, k, (KnobRecord){ 0 });
+}
+
 int apply_knobs(Apply *a, const KnobWish wishes[static _KNOB_MAX], int results[static _KNOB_MAX])
 {
 	KnobLook looks[_KNOB_MAX];
@@ -130,6 +140,7 @@ int apply_knobs(Apply *a, const KnobWish wishes[static _KNOB_MAX], int results[s
 		if (looks[k].result >= 0 && looks[k].target > looks[k].value)
 			looks[k].result = change(a, k, looks, &wishes[k]);
 		results[k] = looks[k].result;
+		forget_if_old(a, k, &looks[k], &wishes[k]);
 	}
 	return journal_sync(&a->journal);
 }

@@ -173,6 +173,29 @@ static void test_changes_remember_the_first_value(void **state)
 	assert_stock(m);
 }
 
+/* Set to what it was at first, then to nothing: vramd is done with it, and who writes it now is none of its rivals. */
+static void test_last_value_was_the_first(void **state)
+{
+	Machine *m = *state;
+
+	make_so(m);
+	m->wishes[KNOB_THROTTLE_HARD].value = 7;
+	make_so(m);
+	assert_true(apply_knob_is_ours(m->apply, KNOB_THROTTLE_HARD));
+	m->wishes[KNOB_THROTTLE_HARD].kind = KNOB_KEEP;
+	make_so(m);
+	assert_false(apply_knob_is_ours(m->apply, KNOB_THROTTLE_HARD));
+	put_parameter(&m->roots, KNOB_THROTTLE_HARD, "30\n");
+	make_so(m);
+	assert_int_equal(m->yielded, 0);
+	m->wishes[KNOB_THROTTLE_HARD].kind = KNOB_SET;
+	m->wishes[KNOB_THROTTLE_HARD].value = 12;
+	make_so(m);
+	assert_int_equal(value(m, KNOB_THROTTLE_HARD), 12);
+	assert_int_equal(apply_restore(m->apply), 0);
+	assert_int_equal(value(m, KNOB_THROTTLE_HARD), 30);
+}
+
 static void test_needs(void **state)
 {
 	Machine *m = *state;
@@ -346,6 +369,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_nothing_to_do, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keep_puts_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_changes_remember_the_first_value, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_last_value_was_the_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_needs, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_strangers, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_modules, setup, teardown),
