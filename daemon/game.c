@@ -305,16 +305,19 @@ void manager_recheck_named(Manager *m)
 
 static void follow_move(Manager *m, Tracked *t)
 {
-	uint32_t appid = t->game ? t->game->identity.appid : 0;
-	bool was_game = t->game;
-	Game *g;
+	Game *before = t->game, *g;
 
 	t->moved = false;
-	if (was_game)
-		t->game->left = true;
 	t->game = NULL;
-	if (was_game && find_or_make_game(m, t->process, appid, &g) >= 0)
-		t->game = g;
+	if (!before)
+		return;
+	before->left = true;
+	if (find_or_make_game(m, t->process, before->identity.appid, &g) < 0)
+		return;
+	t->game = g;
+	/* Who told what the game is does so in its new unit, too, where only Steam's reaper may be known. */
+	if (before->known_by == t->process->pid)
+		manager_name_game(m, g, t->process);
 }
 
 static bool game_in_use(const Manager *m, const Game *g)
@@ -358,8 +361,12 @@ void manager_refresh_games(Manager *m)
 			follow_move(m, t);
 	}
 	m->recheck = false;
-	for (size_t i = 0; i < m->n_games; i++)
-		m->games[i]->ended = !game_in_use(m, m->games[i]);
+	for (size_t i = 0; i < m->n_games; i++) {
+		Game *g = m->games[i];
+
+		g->ended = !game_in_use(m, g);
+		g->left = g->left && g->ended; /* not all of it */
+	}
 }
 
 void manager_close_ended_games(Manager *m)
@@ -422,7 +429,7 @@ static bool unit_names_a_game(const Manager *m, const UnitPath *unit)
 	return false;
 }
 
-/* The unit came back under its name before its end was noticed. */
+/* The unit came back under its name before its end was noticed: nothing of its earlier life counts. */
 static void game_reopen(Manager *m, Game *g)
 {
 	Cgroup *fresh;
@@ -432,6 +439,28 @@ static void game_reopen(Manager *m, Game *g)
 	manager_close_evictions(g);
 	cgroup_close(g->group);
 	g->group = fresh;
+	game_identity_done(&g->identity);
+	g->identity.appid = g->unit.appid;
+	g->known_by = 0;
+	g->room_asked = false;
+	free(g->easing);
+	g->easing = NULL;
+}
+
+/* Once, when somebody is in it: an empty one is closed again, and comes anew with its first process. */
+static void ask_for_room(Manager *m, Game *g)
+{
+	if (!g->named || g->room_asked || cgroup_is_populated(g->group) <= 0 || !manager_wants_room(m, g))
+		return;
+	g->room_asked = true;
+	manager_make_room_for_unit(m, g);
+}
+
+void manager_ask_for_room(Manager *m)
+{
+	/* The list may change with the update that the first room brings. */
+	for (size_t i = 0; i < m->n_games && !m->room; i++)
+		ask_for_room(m, m->games[i]);
 }
 
 static void add_named_game(Manager *m, const char *path)
@@ -454,17 +483,15 @@ static void add_named_game(Manager *m, const char *path)
 		return;
 	if (!g->identity.exe)
 		learn_from_unit(m, g);
-	/* Once, when somebody is in it: an empty one is closed again, and comes anew with its first process. */
-	if (!g->room_asked && cgroup_is_populated(g->group) > 0) {
-		g->room_asked = true;
-		manager_make_room_for_unit(m, g);
-	}
+	ask_for_room(m, g);
 }
 
-void manager_forget_names(Manager *m)
+void manager_refresh_names(Manager *m)
 {
 	for (size_t i = 0; i < m->n_games; i++)
 		m->games[i]->named = m->games[i]->named && unit_names_a_game(m, &m->games[i]->unit);
+	for (size_t i = 0; i < m->n_units; i++)
+		add_named_game(m, m->units[i].path);
 }
 
 static int add_unit(Manager *m, const char *path)

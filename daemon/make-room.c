@@ -416,10 +416,11 @@ static int on_ended(sd_event_source *s _unused_, int fd, uint32_t events _unused
 	room->pid = 0;
 	if (m->room == room) {
 		room_end(m, room);
-		return 0;
+	} else {
+		check_stray(m, room);
+		m->stray_room = room_free(m->stray_room);
 	}
-	check_stray(m, room);
-	m->stray_room = room_free(m->stray_room);
+	manager_ask_for_room(m); /* who had to wait for this one */
 	return 0;
 }
 
@@ -576,15 +577,20 @@ int manager_make_room(Manager *m, const RoomWish *wish, room_cb cb, void *userda
 	return 0;
 }
 
-void manager_make_room_for_unit(Manager *m, const Game *g)
+bool manager_wants_room(const Manager *m, const Game *g)
 {
 	const GameConfig *game = game_config(m, g);
+
+	return m->config->enabled && game && game->make_room.kind != SIZE_UNSET && !m->room && !m->stray_room &&
+	       manager_user_active(m, g->uid) && game_allowed(m, g);
+}
+
+void manager_make_room_for_unit(Manager *m, const Game *g)
+{
 	auto_dmem_table DmemTable table = { 0 };
 	const RoomWish wish = { .unit = &g->unit, .uid = g->uid, .exe = g->identity.exe };
 	int r;
 
-	if (!game || game->make_room.kind == SIZE_UNSET || !manager_user_active(m, g->uid) || !game_allowed(m, g))
-		return;
 	/* Whoever has opened the GPU already has begun without it: so it is after a restart of vramd. */
 	(void)cgroup_read_current(g->group, &table);
 	for (size_t i = 0; i < table.n; i++)

@@ -563,7 +563,7 @@ int manager_reload(Manager *m, config_warn_cb warn, void *userdata)
 	if (r < 0)
 		return r;
 	use_config(m, fresh);
-	manager_forget_names(m);
+	manager_refresh_names(m);
 	manager_doubt_knobs(m);
 	if (m->unit_monitor) {
 		r = manager_watch_units(m);

@@ -86,8 +86,10 @@ void manager_refresh_games(Manager *m);
 void manager_close_ended_games(Manager *m);
 /* Why a game is not protected any more, when it was marked as ended. */
 const char *game_end_reason(const Game *g);
-/* After the configuration changed: units that are games by a name which it does not know any more. */
-void manager_forget_names(Manager *m);
+/* After the configuration changed: other units are games by their name now. */
+void manager_refresh_names(Manager *m);
+/* For the next game that is one by its name, and that no room was asked for yet. */
+void manager_ask_for_room(Manager *m);
 void manager_unit_event(UnitEvent event, const char *path, void *userdata);
 void manager_free_games(Manager *m);
 
@@ -231,7 +233,9 @@ typedef struct RoomWish {
 typedef void (*room_cb)(Manager *m, const uint64_t *freed, bool done, void *userdata);
 /* cb comes once, at the earliest from within this call; never after an error. -EBUSY: for another game, now. */
 int manager_make_room(Manager *m, const RoomWish *wish, room_cb cb, void *userdata);
-/* The same for a unit that is a game by its name, and that nobody spoke of yet. */
+/* The same for a unit that is a game by its name, and that nobody spoke of yet; is there such a wish, and can it be
+ * fulfilled now? */
+bool manager_wants_room(const Manager *m, const Game *g);
 void manager_make_room_for_unit(Manager *m, const Game *g);
 /* Who makes room now, and up to which ceilings ([regions.n]). */
 size_t manager_room_count(const Manager *m);

@@ -181,6 +181,7 @@ int manager_refresh_users(Manager *m)
 	if (changed) {
 		manager_forget_permissions(m);
 		manager_queue_update(m, "the active session changed");
+		manager_ask_for_room(m);
 	}
 	return 0;
 }

@@ -230,6 +230,27 @@ class Room(Case):
         self.assertEqual(self.make_room('')[1], True)
         self.assertEqual(self.max(self.browser), None)
 
+    def test_a_game_waits_for_anothers_room(self):
+        self.reload(FAST + '[game 1091500]\nMakeRoom=4G\n')
+        self.slow()
+        self.make_room('3G', self.chat, reply_handler=lambda *a: None, error_handler=lambda e: None)
+        wait_for(self.child, 'the child')
+        self.game()
+        self.settle()
+        self.assertNotIn("'app-steam-app1091500-4242.scope': busy", self.log())
+        self.resume()
+        wait_for(lambda: len(self.written(self.browser)) == 4, 'room twice')
+        self.assertEqual(self.max(self.browser), None)
+
+    def test_a_user_who_comes_to_the_seat(self):
+        self.box.set_user(1000, 'online')
+        self.reload(FAST + '[game 1091500]\nMakeRoom=4G\n')
+        self.game()
+        self.settle()
+        self.assertEqual(self.written(self.browser), [])
+        self.box.set_user(1000, 'active')
+        wait_for(lambda: len(self.written(self.browser)) == 2, 'room')
+
     def test_not_for_one_that_runs_already(self):
         game = self.game()
         self.charge(game, MIB)

@@ -13,6 +13,9 @@ APP = SERVICE + '/app.slice'
 
 
 class Moves(Case):
+    def names(self):
+        return [self.game_property(g[0], 'Name') for g in self.manager().ListGames()]
+
     def test_steam_moves_the_game_late(self):
         """Started in Steam's own unit, reported there, and moved to its scope a moment later."""
         steam, source = self.steam(), self.source()
@@ -32,6 +35,30 @@ class Moves(Case):
         listener.wait('Protected', lambda g, unit, *_: unit == 'app-steam-app10-9.scope')
         self.assertEqual(listener.wait('Released')[1:], ('steam-launcher.service', 'the game moved to another unit'))
         wait_for(lambda: [g[2] for g in self.manager().ListGames()] == ['app-steam-app10-9.scope'], 'one game')
+
+    def test_a_move_to_a_unit_that_the_reaper_told_of(self):
+        """Steam's scope is a game by its name, of which its first process tells; the game itself knows better."""
+        self.reload(FAST + '[game exe=Game.exe]\nName=The one\n')
+        scope = self.box.unit('app-steam-app10-9.scope')
+        self.box.process(scope, comm='reaper', argv=('/steam/reaper', 'SteamLaunch', 'AppId=10', '--', 'proton'))
+        steam, source = self.steam(), self.source()
+        game = self.box.process(steam.group, comm='Game.exe', argv=(r'Z:\games\Game.exe',))
+        source.report(game)
+        self.wait_low(steam, FRONT1)
+        game.move(scope)
+        self.wait_low(game, FRONT1, timeout=6)
+        wait_for(lambda: self.names() == ['The one'], 'its name')
+
+    def test_a_unit_that_a_reload_makes_a_game(self):
+        config = FAST + '[menu]\nUnits=overlay*.service\n'
+        self.reload(config)
+        self.box.process(self.box.unit('overlay-game.service'))
+        self.settle()
+        self.assertEqual(self.manager().ListGames(), [])
+        self.reload(config + '[game unit=overlay-game.service]\nName=The one\n')
+        self.assertEqual(self.names(), ['The one'])
+        self.reload(config)
+        self.assertEqual(self.names(), [])
 
     def test_a_move_to_a_unit_that_nobody_watches(self):
         steam, source = self.steam(), self.source()
