@@ -75,9 +75,9 @@ start_game() {
 
 open_gpu() { echo go > "$WORK/$1.gate"; }
 
-# end_game CGROUP
+# end_game CGROUP: all at once, as one of its programs may just be starting another
 end_game() {
-	xargs kill < "$CGROUP$1/cgroup.procs"
+	echo 1 > "$CGROUP$1/cgroup.kill"
 	wait_until 10 gone "$1"
 }
 gone() { [ ! -e "$CGROUP$1" ]; }
