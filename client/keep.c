@@ -57,7 +57,7 @@ int keep_make_focus(Keep *k, sd_bus_error *error)
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "{sv}");
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "source", "s", "vramctl", "seq", "t",
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "source", "s", "manual", "seq", "t",
 					  sequence(), "game", "h", k->pidfd, "menu", "s", k->menu);
 	if (r >= 0 && k->appid)
 		r = sd_bus_message_append(m, "{sv}", "appid", "u", k->appid);

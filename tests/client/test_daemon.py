@@ -51,12 +51,12 @@ class Daemon(unittest.TestCase):
         self.assertEqual([r['name'] for r in s['regions']], sorted(sandbox.REGIONS))
         self.assertEqual(s['regions'][0]['capacity'], sandbox.REGIONS[CARD0])
         self.assertIn('dmem', s['abilities'])
-        self.assertNotEqual(s['focus_source'], 'vramctl')  # the only game is in front unasked
+        self.assertNotEqual(s['focus_source'], 'manual')  # the only game is in front unasked
         focus = self.start_ctl('focus', str(self.game.pid), '--menu', 'closed')
         focus.stdout.readline()
-        self.wait_for_source('vramctl')
+        self.wait_for_source('manual')
         s = self.status()
-        self.assertEqual((s['state'], s['menu'], s['focus_source']), ('protecting', 'closed', 'vramctl'))
+        self.assertEqual((s['state'], s['menu'], s['focus_source']), ('protecting', 'closed', 'manual'))
         game = s['games'][0]
         self.assertEqual((game['object'], game['unit'], game['appid'], game['role'], game['mark'],
                           game['control_group'], game['foreground']),
@@ -83,9 +83,9 @@ class Daemon(unittest.TestCase):
     def test_persistent_report(self):
         self.box.start()
         self.ctl('focus', str(self.game.pid), '--persist')
-        self.wait_for_source('vramctl')
+        self.wait_for_source('manual')
         self.ctl('focus', '--clear')
-        sandbox.wait_for(lambda: self.status()['focus_source'] != 'vramctl', 'the report to end', 20)
+        sandbox.wait_for(lambda: self.status()['focus_source'] != 'manual', 'the report to end', 20)
 
     def test_watch(self):
         other = 'app-steam-app730-4343.scope'
@@ -129,7 +129,7 @@ class Daemon(unittest.TestCase):
     def test_doctor(self):
         self.box.start()
         self.ctl('focus', str(self.game.pid), '--persist')
-        self.wait_for_source('vramctl')
+        self.wait_for_source('manual')
         found = json.loads(self.ctl('doctor', '--json', '--root', str(self.box.root)))
         checks = {(f['check'], f['level']) for f in found['findings']}
         self.assertLessEqual({('cgroup', 'ok'), ('dmem', 'ok'), ('state', 'ok'), ('ownership', 'ok')},

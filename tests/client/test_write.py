@@ -71,7 +71,7 @@ class Write(BusTest):
         report = self.mock.log('ReportFocus')[0]
         self.assertGreater(report.pop('seq'), 0)
         sender = report.pop('sender')
-        self.assertEqual(report, {'source': 'vramctl', 'game': self.game.pid, 'appid': 1091500,
+        self.assertEqual(report, {'source': 'manual', 'game': self.game.pid, 'appid': 1091500,
                                   'menu': 'open', 'compositor': os.getpid()})
         self.assertTrue(self.mock.bus.name_has_owner(sender))
         self.end_ctl(p)
