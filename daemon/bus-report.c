@@ -121,9 +121,10 @@ static int read_key(Manager *m, sd_bus_message *message, const char *key, Report
 	if (streq(key, "running"))
 		return read_running(m, message, report, error);
 	r = sd_bus_message_read_basic(message, 'b', &b);
-	if (r >= 0)
-		call->persist = b;
-	return r;
+	if (r < 0)
+		return r;
+	*(streq(key, "window") ? &report->window : &call->persist) = b;
+	return 0;
 }
 
 static const struct {
@@ -131,6 +132,7 @@ static const struct {
 } report_keys[] = {
 	{ "source", "s" }, { "seq", "t" },        { "game", "h" },     { "appid", "u" },
 	{ "menu", "s" },   { "compositor", "h" }, { "running", "ah" }, { "persist", "b" },
+	{ "window", "b" },
 };
 
 static int read_entry(Manager *m, sd_bus_message *message, ReportCall *call, sd_bus_error *error)

@@ -82,8 +82,8 @@ static void dump_report(uid_t uid, const FocusReport *r, bool wins, bool gone, v
 {
 	FILE *f = userdata;
 
-	fprintf(f, "  user %u, %s from %s: game %d, menu %s, compositor %d, %zu running%s%s\n", (unsigned)uid,
-		r->source, *r->sender ? r->sender : "(persistent)", r->game ? (int)r->game->pid : 0,
+	fprintf(f, "  user %u, %s from %s: %s %d, menu %s, compositor %d, %zu running%s%s\n", (unsigned)uid,
+		r->source, *r->sender ? r->sender : "(persistent)", r->window ? "window" : "game", r->game ? (int)r->game->pid : 0,
 		menu_state_to_string(r->menu), r->compositor ? (int)r->compositor->pid : 0, r->n_running,
 		wins ? ", counts" : "", gone ? ", sender gone" : "");
 }

@@ -21,6 +21,7 @@ typedef struct FocusUser {
 struct Focus {
 	sd_event *event;
 	focus_cb changed;
+	focus_judge judge;
 	void *userdata;
 	uint64_t debounce_usec, grace_usec, order;
 	FocusUser **users;
@@ -67,7 +68,7 @@ static bool same_process(const Process *a, const Process *b)
 
 static bool same_report(const FocusReport *a, const FocusReport *b)
 {
-	if (!streq(a->source, b->source) || a->appid != b->appid || a->menu != b->menu ||
+	if (!streq(a->source, b->source) || a->appid != b->appid || a->menu != b->menu || a->window != b->window ||
 	    !same_process(a->game, b->game) || !same_process(a->compositor, b->compositor) ||
 	    a->n_running != b->n_running)
 		return false;
@@ -130,15 +131,16 @@ static Entry *find_gone(FocusUser *u, const char *source)
 	return NULL;
 }
 
-static bool has_game(const FocusReport *r)
+static bool has_game(const FocusUser *u, const FocusReport *r)
 {
-	return r && r->game && process_is_alive(r->game);
+	return r && r->game && process_is_alive(r->game) &&
+	       (!r->window || u->focus->judge(r->game, u->focus->userdata));
 }
 
 /* A person's word is about one game: once that has ended, the compositors' words count again. */
-static bool has_a_say(const FocusReport *r)
+static bool has_a_say(const FocusUser *u, const FocusReport *r)
 {
-	return has_game(r) || focus_source_rank(r->source) > 0;
+	return has_game(u, r) || focus_source_rank(r->source) > 0;
 }
 
 static Entry *best_entry(FocusUser *u)
@@ -149,7 +151,7 @@ static Entry *best_entry(FocusUser *u)
 		Entry *e = &u->entries[i];
 		unsigned rank = focus_source_rank(e->report->source), best_rank;
 
-		if (!has_a_say(e->report))
+		if (!has_a_say(u, e->report))
 			continue;
 		if (!best) {
 			best = e;
@@ -188,7 +190,7 @@ static void settle(FocusUser *u, bool news)
 	FocusReport *next = best ? best->report : NULL;
 	int r;
 
-	if (has_game(u->shown) && !has_game(next) && u->focus->debounce_usec > 0) {
+	if (has_game(u, u->shown) && !has_game(u, next) && u->focus->debounce_usec > 0) {
 		if (u->debounce)
 			return;
 		r = sd_event_add_time_relative(u->focus->event, &u->debounce, CLOCK_MONOTONIC,
@@ -404,7 +406,7 @@ void focus_set_times(Focus *f, uint64_t debounce_usec, uint64_t grace_usec)
 	f->grace_usec = grace_usec;
 }
 
-int focus_new(sd_event *event, focus_cb changed, void *userdata, Focus **ret)
+int focus_new(sd_event *event, focus_cb changed, focus_judge judge, void *userdata, Focus **ret)
 {
 	Focus *f = calloc(1, sizeof(*f));
 
@@ -412,6 +414,7 @@ int focus_new(sd_event *event, focus_cb changed, void *userdata, Focus **ret)
 		return -ENOMEM;
 	f->event = sd_event_ref(event);
 	f->changed = changed;
+	f->judge = judge;
 	f->userdata = userdata;
 	*ret = f;
 	return 0;

@@ -20,6 +20,7 @@ typedef struct FocusReport {
 	char *source;     /* "gamescope", "manual", ... */
 	uint64_t seq;     /* rising with one sender; 0 = not numbered */
 	Process *game;    /* NULL = nobody */
+	bool window;      /* game is whoever's window has the focus: a game only if the judge says so */
 	uint32_t appid;   /* as the source knows it; 0 = it does not */
 	MenuState menu;
 	Process *compositor;
@@ -39,8 +40,10 @@ typedef struct Focus Focus;
 /* A report of a user changed, in whatever part: the one that counts, or another one. Called from within the calls below, and from
  * the loop when a debounce or grace time ends. */
 typedef void (*focus_cb)(uid_t uid, void *userdata);
+/* Does a process whose window has the focus belong to a game? */
+typedef bool (*focus_judge)(const Process *p, void *userdata);
 
-int focus_new(sd_event *event, focus_cb changed, void *userdata, Focus **ret);
+int focus_new(sd_event *event, focus_cb changed, focus_judge judge, void *userdata, Focus **ret);
 Focus *focus_free(Focus *f);
 void focus_set_times(Focus *f, uint64_t debounce_usec, uint64_t grace_usec);
 

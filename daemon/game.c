@@ -301,6 +301,53 @@ void manager_recheck_named(Manager *m)
 	}
 }
 
+/* --- Windows ------------------------------------------------------------------------------------ */
+
+bool manager_is_game(const Manager *m, const Process *p)
+{
+	auto_unit_path UnitPath unit = { 0 };
+	bool has_unit = unit_path_parse(p->cgroup, &unit) >= 0, is;
+	GameIdentity identity = { 0 };
+
+	if (game_identify(&m->roots, p, has_unit ? &unit : NULL, &identity) < 0)
+		return false;
+	/* A flatpak can be anything. */
+	is = (identity.mark != MARK_NONE && identity.mark != MARK_FLATPAK) ||
+	     config_find_game(m->config, identity.appid, identity.exe, strempty(unit.name));
+	game_identity_done(&identity);
+	return is;
+}
+
+Game *manager_known_game(const Manager *m, const Process *p)
+{
+	auto_unit_path UnitPath unit = { 0 };
+	Game *g = manager_game_of(m, p);
+
+	if (!g && unit_path_parse(p->cgroup, &unit) >= 0)
+		g = manager_find_game(m, unit.cgroup);
+	return g && !g->ended ? g : NULL;
+}
+
+int manager_track_front(Manager *m, const FocusReport *report)
+{
+	Game *g;
+	int r;
+
+	r = manager_track_game(m, report->game, report->appid, &g);
+	if (r >= 0)
+		manager_name_game(m, g, report->game);
+	return r;
+}
+
+static void judge_again(uid_t uid _unused_, const FocusReport *report, bool wins _unused_, bool gone _unused_,
+			void *userdata)
+{
+	Manager *m = userdata;
+
+	if (report->window && report->game && process_is_alive(report->game) && manager_is_game(m, report->game))
+		(void)manager_track_front(m, report);
+}
+
 /* --- Clearing up ------------------------------------------------------------------------------ */
 
 static void follow_move(Manager *m, Tracked *t)
@@ -492,6 +539,8 @@ void manager_refresh_names(Manager *m)
 		m->games[i]->named = m->games[i]->named && unit_names_a_game(m, &m->games[i]->unit);
 	for (size_t i = 0; i < m->n_units; i++)
 		add_named_game(m, m->units[i].path);
+	if (m->focus)
+		focus_each(m->focus, judge_again, m);
 }
 
 static int add_unit(Manager *m, const char *path)

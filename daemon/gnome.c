@@ -6,33 +6,18 @@
 #define SENDER "gnome" /* no name on the bus looks like that */
 #define PROCESSES_MAX 64
 
-static bool is_game(const Manager *m, const Process *p, const UnitPath *unit)
-{
-	GameIdentity identity = { 0 };
-	bool is;
-
-	if (game_identify(&m->roots, p, unit, &identity) < 0)
-		return false;
-	/* A flatpak can be anything. */
-	is = (identity.mark != MARK_NONE && identity.mark != MARK_FLATPAK) ||
-	     config_find_game(m->config, identity.appid, identity.exe, unit->name);
-	game_identity_done(&identity);
-	return is;
-}
-
 /* The process that makes a game of the unit, or NULL. */
 static Process *find_game(const Manager *m, const char *path)
 {
-	auto_unit_path UnitPath unit = { 0 };
 	auto_free pid_t *pids = NULL;
 	size_t n;
 
-	if (unit_path_parse(path, &unit) < 0 || cgroup_procs(&m->hierarchy, path, &pids, &n) < 0)
+	if (cgroup_procs(&m->hierarchy, path, &pids, &n) < 0)
 		return NULL;
 	for (size_t i = 0; i < n && i < PROCESSES_MAX; i++) {
 		auto_process Process *p = manager_open_process(m, pids[i], path);
 
-		if (p && is_game(m, p, &unit))
+		if (p && manager_is_game(m, p))
 			return TAKE_PTR(p);
 	}
 	return NULL;

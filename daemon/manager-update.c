@@ -154,7 +154,7 @@ static Game *front_game(const Manager *m, uid_t uid, const FocusReport *report, 
 
 	*ret_source = report ? report->source : "";
 	if (report)
-		return report->game ? manager_game_of(m, report->game) : NULL;
+		return report->game ? manager_known_game(m, report->game) : NULL;
 	hold = hold_newest(m->holds, uid);
 	if (hold)
 		g = manager_game_of(m, hold->process);

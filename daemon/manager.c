@@ -170,6 +170,11 @@ static void on_focus(uid_t uid, void *userdata)
 	manager_queue_user_update(userdata, uid, "the focus changed");
 }
 
+static bool is_known_game(const Process *p, void *userdata)
+{
+	return manager_known_game(userdata, p);
+}
+
 static void on_hold_released(const Hold *hold, void *userdata)
 {
 	manager_queue_user_update(userdata, hold->process->uid, "a hold was released");
@@ -386,10 +391,11 @@ static int take_report(Manager *m, uid_t uid, FocusReport *report)
 	int r;
 
 	if (fresh->game) {
-		r = manager_track_game(m, fresh->game, fresh->appid, &g);
+		r = fresh->window && fresh->appid == 0 && !manager_is_game(m, fresh->game)
+			    ? manager_track(m, fresh->game, &t)
+			    : manager_track_front(m, fresh);
 		if (r < 0)
 			return r;
-		manager_name_game(m, g, fresh->game);
 	}
 	for (size_t i = 0; i < fresh->n_running; i++)
 		if (manager_track_game(m, fresh->running[i], 0, &g) < 0)
@@ -578,7 +584,7 @@ static int start_tables(Manager *m)
 {
 	int r;
 
-	r = focus_new(m->event, on_focus, m, &m->focus);
+	r = focus_new(m->event, on_focus, is_known_game, m, &m->focus);
 	if (r < 0)
 		return r;
 	r = hold_table_new(m->event, on_hold_released, m, &m->holds);

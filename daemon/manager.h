@@ -70,6 +70,12 @@ struct Game {
 int manager_track_game(Manager *m, Process *p, uint32_t appid, Game **ret);
 /* The process is what is played, whatever else, like a launcher, was found in its unit before. */
 void manager_name_game(const Manager *m, Game *g, const Process *p);
+/* Do its marks or the configuration make a game of it? */
+bool manager_is_game(const Manager *m, const Process *p);
+/* The game that a process, or its unit, is known as; NULL: none. */
+Game *manager_known_game(const Manager *m, const Process *p);
+/* Finds or makes the game that a report has in front. */
+int manager_track_front(Manager *m, const FocusReport *report);
 /* A pid that was listed in a group: NULL if it has ended or moved on, or was given to a process elsewhere meanwhile. */
 Process *manager_open_process(const Manager *m, pid_t pid, const char *cgroup);
 /* Watches a process that is no game (a compositor). */

@@ -349,6 +349,12 @@ static void probe_all(Agent *a)
 
 /* --- Deciding ----------------------------------------------------------------------------------- */
 
+static void read_state(const Source *s, State *ret)
+{
+	s->type->read(s->data, ret);
+	ret->window = s->type->any_window && ret->front == FRONT_PROCESS;
+}
+
 /* The best source whose word counts; its state, with what is nested in it. */
 static const Source *decide(const Agent *a, State *ret)
 {
@@ -367,7 +373,7 @@ static const Source *decide(const Agent *a, State *ret)
 		if (s->phase != PHASE_STARTED || !s->spoken)
 			continue;
 		candidates[n] = (Candidate){ .source = s->type->name, .rank = s->type->rank };
-		s->type->read(s->data, &candidates[n].state);
+		read_state(s, &candidates[n].state);
 		if (candidates[n].state.front != FRONT_UNKNOWN)
 			s->delay_usec = 0;
 		who[n++] = s;
@@ -447,7 +453,7 @@ static void line_of(const Agent *a, Source *s, AgentLine *l)
 		l->why = l->why ? l->why : "no answer yet";
 		return;
 	}
-	s->type->read(s->data, &l->state);
+	read_state(s, &l->state);
 	l->why = NULL;
 	if (l->state.front == FRONT_UNKNOWN)
 		l->why = l->state.why ? l->state.why : "it does not say who is in front";

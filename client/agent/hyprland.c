@@ -180,6 +180,7 @@ static void hyprland_read(void *data, State *ret)
 const SourceType source_hyprland = {
 	.name = "hyprland",
 	.rank = 2,
+	.any_window = true,
 	.probe = hyprland_probe,
 	.start = hyprland_start,
 	.read = hyprland_read,

@@ -325,6 +325,7 @@ static void kwin_read(void *data, State *ret)
 const SourceType source_kwin = {
 	.name = "kwin",
 	.rank = 2,
+	.any_window = true,
 	.probe = session_bus_probe,
 	.start = kwin_start,
 	.read = kwin_read,

@@ -26,6 +26,7 @@ static vramd_menu combine_menus(vramd_menu a, vramd_menu b)
 static void look_inside(State *outer, const State *inner)
 {
 	outer->game = inner->game;
+	outer->window = inner->window;
 	if (inner->appid > 0)
 		outer->appid = inner->appid;
 	outer->menu = combine_menus(outer->menu, inner->menu);

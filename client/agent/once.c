@@ -82,6 +82,7 @@ static json_object *line_to_json(const AgentLine *l)
 	add_string(o, "front", front_names[s->front]);
 	add_string(o, "why", l->why);
 	add_pid(o, "pid", &s->game);
+	(void)json_object_object_add(o, "window", json_object_new_boolean(s->window));
 	(void)json_object_object_add(o, "appid", json_object_new_int64(s->appid));
 	add_string(o, "menu", menu_names[s->menu]);
 	add_pid(o, "compositor", &s->compositor);

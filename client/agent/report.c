@@ -62,7 +62,8 @@ static int tell(vramd *v, const State *s)
 	if (r >= 0)
 		r = vramd_set_running(v, running, s->n_running);
 	if (r >= 0)
-		r = vramd_report_focus(v, s->front == FRONT_PROCESS ? s->game.pidfd : -1, s->appid);
+		r = (s->window ? vramd_report_window : vramd_report_focus)(
+			v, s->front == FRONT_PROCESS ? s->game.pidfd : -1, s->appid);
 	return r;
 }
 

@@ -14,6 +14,7 @@ typedef struct Probe Probe;
 typedef struct SourceType {
 	const char *name; /* as vramd ranks it, io.github.vramd1(5) */
 	unsigned rank;    /* vramd's own */
+	bool any_window;  /* it knows windows, not games */
 	/* To connect may start what it connects to, as with Xwayland: only once everybody ranked above has answered, and
 	 * nobody's word counts. */
 	bool last_resort;

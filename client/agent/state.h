@@ -25,6 +25,7 @@ typedef struct State {
 	Front front;
 	const char *why; /* with FRONT_UNKNOWN: for people, a literal; NULL: it does not say who is in front */
 	ProcessRef game; /* with FRONT_PROCESS */
+	bool window;     /* it is whoever's window has the focus: whether that is a game, vramd finds out */
 	uint32_t appid;  /* Steam's number of it, 0 = not known */
 	vramd_menu menu;
 	ProcessRef compositor;

@@ -177,6 +177,7 @@ static void sway_read(void *data, State *ret)
 const SourceType source_sway = {
 	.name = "sway",
 	.rank = 2,
+	.any_window = true,
 	.probe = sway_probe,
 	.start = sway_start,
 	.read = sway_read,

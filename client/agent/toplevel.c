@@ -446,6 +446,7 @@ static void toplevel_read(void *data, State *ret)
 const SourceType source_toplevel = {
 	.name = "foreign-toplevel",
 	.rank = 5,
+	.any_window = true,
 	.probe = toplevel_probe,
 	.start = toplevel_start,
 	.read = toplevel_read,

@@ -273,6 +273,7 @@ static void x11_read(void *data, State *ret)
 const SourceType source_x11 = {
 	.name = "x11",
 	.rank = 4,
+	.any_window = true,
 	.last_resort = true,
 	.probe = x11_probe,
 	.start = x11_start,

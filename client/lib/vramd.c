@@ -31,6 +31,7 @@ typedef struct Report {
 	Process running[VRAMD_RUNNING_MAX];
 	size_t n_running;
 	uint32_t appid;
+	bool window; /* game is whoever's window has the focus */
 	vramd_menu menu;
 } Report;
 
@@ -151,6 +152,8 @@ static int append_report(sd_bus_message *m, vramd *v)
 					  "s", menus[report->menu]);
 	if (r >= 0 && report->game.pidfd >= 0)
 		r = sd_bus_message_append(m, "{sv}", "game", "h", report->game.pidfd);
+	if (r >= 0 && report->game.pidfd >= 0 && report->window)
+		r = sd_bus_message_append(m, "{sv}", "window", "b", true);
 	if (r >= 0 && report->appid != 0)
 		r = sd_bus_message_append(m, "{sv}", "appid", "u", report->appid);
 	if (r >= 0 && report->compositor.pidfd >= 0)
@@ -404,15 +407,26 @@ int vramd_process(vramd *v)
 	return -EREMOTEIO;
 }
 
-int vramd_report_focus(vramd *v, int pidfd, uint32_t appid)
+static int report_front(vramd *v, int pidfd, uint32_t appid, bool window)
 {
 	int r = process_set(v, &v->report.game, pidfd);
 
-	if (r < 0 || (r == 0 && v->reported && v->report.appid == appid && !v->unsent))
+	if (r < 0 || (r == 0 && v->reported && v->report.appid == appid && v->report.window == window && !v->unsent))
 		return r;
 	v->report.appid = appid;
+	v->report.window = window;
 	v->reported = true;
 	return send_report(v);
+}
+
+int vramd_report_focus(vramd *v, int pidfd, uint32_t appid)
+{
+	return report_front(v, pidfd, appid, false);
+}
+
+int vramd_report_window(vramd *v, int pidfd, uint32_t appid)
+{
+	return report_front(v, pidfd, appid, pidfd >= 0);
 }
 
 int vramd_set_menu(vramd *v, vramd_menu menu)

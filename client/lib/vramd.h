@@ -46,12 +46,16 @@ const char *vramd_get_error(const vramd *v);
  * once and in full, with what the setters below said; not sent again if nothing changed, so it may be called at every
  * focus change of the compositor. -EBADF: no pidfd. */
 int vramd_report_focus(vramd *v, int pidfd, uint32_t appid);
-/* These add to the report and go out with the next vramd_report_focus(); once there was one, also with the next
+/* The same from who knows which window has the focus, but not whether that is a game's: vramd finds out by the marks
+ * that launchers leave, its configuration and what others call a game (vramd-launchers(7)). appid: where the window
+ * has it in its name, as Proton's steam_app_N do; it makes the window a game's. */
+int vramd_report_window(vramd *v, int pidfd, uint32_t appid);
+/* These add to the report and go out with the next of the two above; once there was one, also with the next
  * vramd_process(), for which the descriptor polls as readable. So what changes together is told together. */
 int vramd_set_menu(vramd *v, vramd_menu menu);
 int vramd_set_compositor(vramd *v, int pidfd); /* -1: not told */
 int vramd_set_running(vramd *v, const int *pidfds, size_t n); /* games that run and are not in front; -E2BIG: over 64 */
-/* Ends the report; the next vramd_report_focus() makes a new one. */
+/* Ends the report; the next of the two above makes a new one. */
 int vramd_withdraw(vramd *v);
 
 /* Protects the unit of a process until the returned descriptor and all its copies are closed, also by the end of their

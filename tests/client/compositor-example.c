@@ -34,7 +34,7 @@ static void on_line(vramd *v, char *line)
 	if (word && strcmp(word, "front") == 0) {
 		if (over)
 			complain("menu", vramd_set_menu(v, menu(over)));
-		complain("front", vramd_report_focus(v, pidfd, appid ? (uint32_t)strtoul(appid, NULL, 10) : 0));
+		complain("front", vramd_report_window(v, pidfd, appid ? (uint32_t)strtoul(appid, NULL, 10) : 0));
 	} else if (word && arg && strcmp(word, "menu") == 0)
 		complain("menu", vramd_set_menu(v, menu(arg)));
 	else if (word && strcmp(word, "hold") == 0 && complain("hold", vramd_hold(v, pidfd, "example", "a test")) >= 0)

@@ -140,7 +140,7 @@ class Library(unittest.TestCase):
         self.assertEqual(p.stdout.readline(), 'hold: Bad file descriptor\n')
         self.box.start()
         stranger = self.box.process('/init.scope')
-        self.say(p, f'front {stranger.pid}')
+        self.say(p, f'front {stranger.pid} 10')
         self.assertEqual(p.stdout.readline(), 'vramd: Remote I/O error\n')
         self.assertRegex(p.stdout.readline(), '^refused: .+')
         self.say(p, f'hold {stranger.pid}')

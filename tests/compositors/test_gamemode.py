@@ -110,7 +110,7 @@ class GameMode(GameModeCase):
         self.wait_report(self.mock, 'the game', source='gamemode', game=game.pid)
         self.openbox()
         term = self.xterm('One')
-        self.wait_report(self.mock, 'the window in front', source='x11', game=term.pid)
+        self.wait_report(self.mock, 'the window in front', source='x11', game=term.pid, window=True)
         term.kill()
         self.wait_report(self.mock, 'nobody', source='x11', game=None)
 

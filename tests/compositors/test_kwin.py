@@ -61,7 +61,7 @@ class KWinCase(XCase):
         return kwin
 
     def wait_kwin(self, what, **want):
-        return self.wait_report(self.mock, what, source='kwin', **want)
+        return self.wait_report(self.mock, what, source='kwin', window=True if want.get('game') else None, **want)
 
 
 class KWin(KWinCase):

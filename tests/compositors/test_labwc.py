@@ -16,7 +16,7 @@ class Labwc(wayland.WaylandCase):
         self.compositor('labwc')
         self.desk.agent()
         xterm = self.xterm('One')
-        self.wait_report(self.mock, 'the X window', source='x11', game=xterm.pid)
+        self.wait_report(self.mock, 'the X window', source='x11', game=xterm.pid, window=True)
         self.desk.env.update(self.clients)  # as in a session; what is asked now knows that this is Wayland
         self.desk.show_once()
         foot = self.foot('no-unit')

@@ -98,7 +98,7 @@ class Mutter(XCase):
         gnome = {'XDG_CURRENT_DESKTOP': 'GNOME', 'WAYLAND_DISPLAY': 'wayland-test'}
         self.assertEqual([place for source, place in self.desk.once(env=gnome) if source == 'x11'], [None])
         self.desk.agent()
-        self.wait_report(self.mock, 'the window', source='x11', game=window.pid)
+        self.wait_report(self.mock, 'the window', source='x11', game=window.pid, window=True)
         self.desk.show_once()
 
 

@@ -28,7 +28,8 @@ class Sway(wayland.WaylandCase):
         return p.stdout
 
     def wait_game(self, what, game, **want):
-        return self.wait_report(self.mock, what, source='sway', game=game and game.pid, **want)
+        return self.wait_report(self.mock, what, source='sway', game=game and game.pid,
+                                window=True if game else None, **want)
 
     def test_windows(self):
         sway = self.sway()

@@ -55,7 +55,7 @@ class Desktop(XCase):
         self.openbox()
         agent = self.desk.agent()
         first = self.xterm('One')
-        self.wait_report(self.mock, 'the first', source='x11', game=first.pid, menu='unknown', compositor=None)
+        self.wait_report(self.mock, 'the first', source='x11', game=first.pid, window=True, menu='unknown', compositor=None)
         second = self.xterm('Two')
         self.wait_report(self.mock, 'the second', game=second.pid)
         for name, p in (('One', first), ('Two', second), ('One', first)):
@@ -98,7 +98,7 @@ class Desktop(XCase):
         self.tool('i3-msg', 'workspace', '2')
         self.wait_report(self.mock, 'an empty workspace', game=None)
         self.tool('i3-msg', 'workspace', '1')
-        self.wait_report(self.mock, 'back', source='x11', game=first.pid)
+        self.wait_report(self.mock, 'back', source='x11', game=first.pid, window=True)
         time.sleep(0.3)
         self.assertEqual(agent.usage(2)[1], 0)
         self.assertIsNone(i3.poll())
@@ -174,7 +174,7 @@ class Together(XCase):
         gamescope = self.start_both()
         term = self.xterm('One')
         agent = self.desk.agent()
-        self.wait_report(self.mock, 'x11 as gamescope knows nothing yet', source='x11', game=term.pid)
+        self.wait_report(self.mock, 'x11 as gamescope knows nothing yet', source='x11', game=term.pid, window=True)
         self.show_game(gamescope)
         report = self.wait_report(self.mock, 'gamescope', source='gamescope', game=self.game)
         wait_for(lambda: len(self.mock.log('Withdraw')) == 1, 'the end of the word of x11')
@@ -184,7 +184,7 @@ class Together(XCase):
         time.sleep(0.2)
         self.assertEqual((len(self.mock.log()), agent.usage(1)[1]), (n, 0))
         gamescope.kill()
-        self.wait_report(self.mock, 'x11 again', source='x11', game=term.pid)
+        self.wait_report(self.mock, 'x11 again', source='x11', game=term.pid, window=True)
         wait_for(lambda: len(self.mock.log('Withdraw')) == 2, 'the end of the word of gamescope')
         self.assertFalse(self.mock.bus.name_has_owner(report['sender']))
 
@@ -199,7 +199,7 @@ class Together(XCase):
         self.desk.agent()
         self.wait_report(self.mock, 'the game in there', source='x11', game=self.game)
         term = self.xterm('One')
-        self.wait_report(self.mock, 'the terminal over it', source='x11', game=term.pid)
+        self.wait_report(self.mock, 'the terminal over it', source='x11', game=term.pid, window=True)
         term.kill()
         self.wait_report(self.mock, 'the game again', source='x11', game=self.game)
         self.assertTrue(self.desk.once()['gamescope', ':1']['nested'])
@@ -221,7 +221,7 @@ class Together(XCase):
         term = self.xterm('One')
         self.assertEqual({s for s, _ in self.desk.once('--source', 'x11')}, {'x11'})
         self.desk.agent('--source', 'x11')
-        self.wait_report(self.mock, 'x11', source='x11', game=term.pid)
+        self.wait_report(self.mock, 'x11', source='x11', game=term.pid, window=True)
 
     def test_once(self):
         gamescope = self.start_both()

@@ -95,6 +95,11 @@ static void on_focus(uid_t uid _unused_, void *userdata _unused_)
 {
 }
 
+static bool is_game(const Process *p _unused_, void *userdata _unused_)
+{
+	return false;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static Manager m = { .roots = { .proc = (char *)"/proc" } };
@@ -108,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (sd_event_new(&m.event) < 0)
 			abort();
 	}
-	if (focus_new(m.event, on_focus, NULL, &m.focus) < 0)
+	if (focus_new(m.event, on_focus, is_game, NULL, &m.focus) < 0)
 		abort();
 	while (in.size > 0) {
 		_cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;

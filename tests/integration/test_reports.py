@@ -9,7 +9,7 @@ import time
 
 import dbus
 
-from support import BUS_NAME, BUS_PATH, FRONT1, MANAGER, MIB, USER, Case, error_of, main, pidfds, wait_for
+from support import BUS_NAME, BUS_PATH, FAST, FRONT1, MANAGER, MIB, R1, USER, Case, error_of, main, pidfds, wait_for
 
 FD = dbus.types.UnixFd
 
@@ -41,6 +41,7 @@ class Types(Case):
             'compositor': ['x', dbus.Int32(1)],
             'running': ['x', fd, dbus.Array([], signature='i'), dbus.Array([], signature='s')],
             'persist': ['yes', dbus.UInt32(1)],
+            'window': ['yes', dbus.UInt32(1)],
         }
         for key, values in wrong.items():
             for value in values:
@@ -322,6 +323,52 @@ class Lives(Case):
         x11.manager.Withdraw()
         self.wait_low(other, 0)
         self.assertEqual(self.low(self.steam_game), FRONT1)
+
+    def test_windows(self):
+        """Whoever's window has the focus is in front only if it is a game's: by its marks, the configuration, or
+        because somebody said so."""
+        browser = self.box.process(self.box.unit('browser.scope'), comm='browser', argv=('/usr/bin/browser',))
+        marked = self.box.process(self.box.unit('heroic.scope'), comm='game', environ={'HEROIC_APP_NAME': 'x'})
+        kwin = self.source('kwin')
+        for p in (self.game(), marked):
+            kwin.report(p, window=True)
+            self.wait_low(p, FRONT1)
+            kwin.report(browser, window=True)
+            self.wait_low(p, 0)
+            self.assertEqual((self.low(browser), self.get('ForegroundGame')), (0, '/'))
+        self.reload(FAST + '[game exe=browser]\nLow=50%\n')
+        self.wait_low(browser, self.box.regions[R1] // 2)
+        self.reload(FAST)
+        kwin.report(None)
+        self.wait_low(browser, 0)
+        kwin.report(browser, window=True, appid=dbus.UInt32(7))
+        self.wait_low(browser, FRONT1)
+
+    def test_a_window_of_what_is_held(self):
+        native = self.box.process(self.box.unit('native.scope'), comm='native')
+        kwin = self.source('kwin')
+        kwin.report(native, window=True)
+        self.settle()
+        self.assertEqual(self.low(native), 0)
+        pidfd = native.pidfd()
+        self.addCleanup(os.close, pidfd)
+        hold = self.manager(kwin.bus).Hold(FD(pidfd), 'test', 'a game', dbus.Dictionary(signature='sv')).take()
+        self.wait_low(native, FRONT1)
+        os.close(hold)
+        kwin.report(self.steam_game, window=True)
+        self.wait_low(native, 0)
+        kwin.report(native, window=True)
+        self.settle()
+        self.assertEqual(self.low(native), 0)
+        gamemode = self.source('gamemode')
+        gamemode.report(native)
+        self.wait_low(native, FRONT1)
+        self.assertEqual(self.get('FocusSource'), 'kwin')
+
+    def test_a_window_without_a_unit(self):
+        kwin = self.source('kwin')
+        kwin.report(self.box.process('/'), window=True)
+        self.assertEqual(self.get('ForegroundGame'), '/')
 
     def test_of_equals_the_newest(self):
         a, b = self.steam_game, self.box.process(self.box.unit('other.scope'))

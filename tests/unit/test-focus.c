@@ -43,6 +43,11 @@ static void end_process(Process *p)
 	(void)waitpid(p->pid, NULL, 0);
 }
 
+static bool is_game(const Process *p, void *userdata)
+{
+	return p == ((State *)userdata)->game;
+}
+
 static void on_change(uid_t uid, void *userdata)
 {
 	State *s = userdata;
@@ -57,7 +62,7 @@ static int setup(void **state)
 
 	assert_non_null(s);
 	assert_true(sd_event_new(&s->event) >= 0);
-	assert_int_equal(focus_new(s->event, on_change, s, &s->focus), 0);
+	assert_int_equal(focus_new(s->event, on_change, is_game, s, &s->focus), 0);
 	focus_set_times(s->focus, DEBOUNCE, GRACE);
 	s->game = new_process();
 	s->other = new_process();
@@ -178,6 +183,32 @@ static void test_short_nobody_is_ignored(void **state)
 	assert_int_equal(report(s, ":1.1", "kwin", NULL), 1);
 	run_for(s, 3 * DEBOUNCE);
 	assert_null(front(s));
+}
+
+static int report_window(State *s, const char *sender, Process *p)
+{
+	FocusReport *r = new_report(sender, "kwin", p);
+
+	r->window = true;
+	return focus_report(s->focus, UID, r);
+}
+
+/* To the debounce, any other window is nobody. */
+static void test_windows(void **state)
+{
+	State *s = *state;
+
+	assert_int_equal(report_window(s, ":1.1", s->game), 1);
+	assert_int_equal(report_window(s, ":1.1", s->other), 1);
+	assert_ptr_equal(front(s), s->game);
+	assert_int_equal(report_window(s, ":1.1", s->game), 1);
+	run_for(s, 3 * DEBOUNCE);
+	assert_ptr_equal(front(s), s->game);
+	assert_int_equal(report_window(s, ":1.1", s->other), 1);
+	run_for(s, 3 * DEBOUNCE);
+	assert_ptr_equal(front(s), s->other);
+	/* The same process as a game is news. */
+	assert_int_equal(report(s, ":1.1", "kwin", s->other), 1);
 }
 
 static void test_last_word_has_grace(void **state)
@@ -320,6 +351,7 @@ int main(void)
 		TEST(test_same_again_is_no_news),
 		TEST(test_old_number_is_ignored),
 		TEST(test_short_nobody_is_ignored),
+		TEST(test_windows),
 		TEST(test_last_word_has_grace),
 		TEST(test_source_back_ends_grace),
 		TEST(test_news_of_a_loser),
