@@ -66,7 +66,7 @@ static void check_regions(Doctor *d, const Snapshot *s)
 
 		if (r->integrated)
 			doctor_add(d, LEVEL_NOTE, "region",
-				   "Nothing: vramd leaves it alone, unless force=yes is set.",
+				   "Nothing: vramd leaves it alone, unless Force=yes is set in [policy] of vramd.conf(5).",
 				   "%s is carved out of system memory: there is nothing to gain.",
 				   strempty(label));
 		else if (!*strempty(r->device))
@@ -120,7 +120,7 @@ static void check_owner(Doctor *d, const Game *g, const struct stat *st)
 	}
 	user = user_label(st->st_uid);
 	doctor_add(d, LEVEL_NOTE, "ownership",
-		   "Set ownership=exclusive in vramd.conf(5), unless sharing is what you want.",
+		   "Set Ownership=exclusive in [policy] of vramd.conf(5), unless sharing is what you want.",
 		   "Programs of user %s may write dmem.low of \"%s\" as well.", strempty(user),
 		   strempty(g->unit));
 }

@@ -128,7 +128,7 @@ static void report_group(Doctor *d, const char *group)
 		return;
 	}
 	doctor_add(d, LEVEL_WARNING, "service",
-		   "Give it max= in a [service NAME] section of vramd.conf(5), or stop it while you "
+		   "Give it Max= in a [service NAME] section of vramd.conf(5), or stop it while you "
 		   "play. The kernel cannot protect a user's game from it: their only common group is "
 		   "the root. The first patch of the companion series mends that.",
 		   "The system's \"%s\" holds %s of video memory.", group, format_bytes(buf, bytes));

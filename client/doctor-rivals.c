@@ -20,7 +20,7 @@ static const char stop_booster[] =
 	"file undo each other.";
 static const char stop_focus[] =
 	"Stop and disable it: it writes dmem.low of the window in front, as vramd does. With "
-	"ownership=exclusive vramd keeps it out; with ownership=share they may take turns.";
+	"Ownership=exclusive vramd keeps it out; with Ownership=share they may take turns.";
 
 static const Rival rivals[] = {
 	{ "dmemcg-booster", LEVEL_WARNING, "gives every system service full protection", stop_booster },
@@ -28,7 +28,7 @@ static const Rival rivals[] = {
 	{ "falcond", LEVEL_WARNING, "splits a game's group when its dmem_protect is on",
 	  "Keep dmem_protect=false in falcond's configuration; the rest of falcond does no harm." },
 	{ "gamescope-wl", LEVEL_NOTE, "writes dmem.low of its focused window from 3.16.21 on",
-	  "Nothing: vramd's ownership=exclusive (the default) keeps gamescope's writes out." },
+	  "Nothing: vramd's Ownership=exclusive (the default) keeps gamescope's writes out." },
 	{ "foreground-booster", LEVEL_WARNING, "is Plasma's booster (kcgroups)", stop_focus },
 	{ "plasma-foreground-booster", LEVEL_WARNING, "is Plasma's booster (kcgroups)", stop_focus },
 	{ "gnome-foreground-booster", LEVEL_WARNING, "is a GNOME booster", stop_focus },

@@ -215,7 +215,7 @@ class Doctor(BusTest):
         self.write('sys/fs/cgroup/system.slice/plymouth.service/dmem.current', f'{CARD0} {MIB}\n')
         findings = self.doctor()
         f = self.find(findings, 'service', 'warning', 'system.slice/ollama.service" holds 900 MiB')
-        self.assertIn('max=', f['advice'])
+        self.assertIn('Max=', f['advice'])
         self.assertEqual(len([f for f in findings if f['check'] == 'service']), 1)
 
     def test_services_with_the_series(self):
