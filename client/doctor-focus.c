@@ -28,7 +28,8 @@ static void check_vramd(Doctor *d, const char *source)
 		doctor_add(d, LEVEL_NOTE, "focus", NULL,
 			   "vramd goes by \"%s\": it knows that a game runs, but not whether it is in front.", source);
 	else
-		doctor_add(d, LEVEL_OK, "focus", NULL, "vramd goes by \"%s\".", source);
+		doctor_add(d, LEVEL_OK, "focus", NULL, "vramd goes by \"%s\"%s.", source,
+			   streq(source, "gnome") ? ": it reads itself which unit mutter marks as being in front" : "");
 }
 
 /* --- The agent -------------------------------------------------------------------------------- */
@@ -119,17 +120,33 @@ static void tell_absent(Doctor *d, json_object *lines)
 		doctor_add(d, LEVEL_OK, "focus", NULL, "Not there: %s.", names);
 }
 
+static void check_unseen(Doctor *d, const char *vramd_source)
+{
+	const char *desktop = strempty(getenv("XDG_CURRENT_DESKTOP"));
+
+	/* GNOME, or a compositor that speaks for itself. */
+	if (!is_guess(vramd_source))
+		doctor_add(d, LEVEL_OK, "focus", NULL, "vramd-agent has nothing to tell here: vramd knows without it.");
+	else if (geteuid() == 0)
+		doctor_add(d, LEVEL_NOTE, "focus", "Run vramctl doctor as the user who plays.",
+			   "In root's own session no source knows who is in front.");
+	else if (!strstr(desktop, "GNOME"))
+		doctor_add(d, LEVEL_WARNING, "focus", "See SOURCES in vramd-agent(1), or say it: vramctl focus PID",
+			   "In this session no source knows who is in front.");
+	else if (d->snapshot)
+		doctor_add(d, LEVEL_WARNING, "focus",
+			   "Look at a window that is in a unit of yours, such as a terminal's, and run this again; or say it: "
+			   "vramctl focus PID",
+			   "On GNOME vramd reads itself which unit mutter marks as being in front, and has seen no mark yet.");
+}
+
 static void check_sources(Doctor *d, json_object *lines, const char *vramd_source)
 {
 	const char *best = tell_lines(d, lines);
 
 	tell_absent(d, lines);
-	if (!best && geteuid() == 0)
-		doctor_add(d, LEVEL_NOTE, "focus", "Run vramctl doctor as the user who plays.",
-			   "In root's own session no source knows who is in front.");
-	else if (!best)
-		doctor_add(d, LEVEL_WARNING, "focus", "See SOURCES in vramd-agent(1), or say it: vramctl focus PID",
-			   "In this session no source knows who is in front.");
+	if (!best)
+		check_unseen(d, vramd_source);
 	else if (d->snapshot && is_guess(vramd_source))
 		doctor_add(d, LEVEL_WARNING, "focus", start_agent,
 			   "%s knows who is in front, but nobody tells vramd.", best);

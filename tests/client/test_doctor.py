@@ -39,6 +39,7 @@ class Doctor(BusTest):
         os.chmod(self.low, 0o644)
         self.write('sys/fs/cgroup/user.slice/x/dmem.low', f'{CARD0} {128 * MIB}\n')
         self.env['PATH'] = f'{self.root}/bin:' + self.env['PATH']
+        self.env.pop('XDG_CURRENT_DESKTOP', None)
         self.agent(known('gamescope', ':0', 4242, menu='closed'))
 
     def agent(self, *lines, text=None):
@@ -141,6 +142,7 @@ class Doctor(BusTest):
         self.find(findings, 'ability', 'note', 'throttle is there, and off: ')
         self.find(findings, 'ability', 'note', 'contig-window is there, and off: ')
         self.find(findings, 'ability', 'ok', 'reclaim-backoff:')
+
     def test_focus(self):
         self.vramd()
         self.agent(known('gamescope', ':0', 4242, menu='open'), line('kwin', 'bus', 'KWin is not there'), line('sway'),
@@ -171,7 +173,34 @@ class Doctor(BusTest):
         self.find(findings, 'focus', 'ok', 'x11 (:0) knows nothing')
         level = 'note' if os.getuid() == 0 else 'warning'
         self.find(findings, 'focus', level, 'no source knows who is in front.')
-        self.assertEqual('root' in json.dumps(findings), os.getuid() == 0)
+        self.assertEqual("root's own" in json.dumps(findings), os.getuid() == 0)
+
+    def test_gnome(self):
+        """vramd reads mutter's marks itself; no source of the agent's knows anything there."""
+        self.env['XDG_CURRENT_DESKTOP'] = 'ubuntu:GNOME'
+        self.agent(line('gamescope'), line('kwin', 'bus', 'KWin is not there'), line('x11'), line('gamemode'))
+        mock = self.vramd(Abilities=ALL, FocusSource='gnome', **SERIES)
+        findings = self.doctor()
+        self.find(findings, 'focus', 'ok', 'vramd goes by "gnome": it reads itself')
+        self.find(findings, 'focus', 'ok', 'vramd-agent has nothing to tell here')
+        self.assertEqual({f['level'] for f in findings if f['check'] == 'focus'}, {'ok'})
+        mock.process.kill()
+        mock.process.wait()
+        if os.getuid() != 0:
+            findings = self.doctor(1)
+            self.assertEqual({f['level'] for f in findings if f['check'] == 'focus'}, {'ok'})
+        self.vramd(FocusSource='units')
+        findings = self.doctor()
+        if os.getuid() == 0:
+            self.find(findings, 'focus', 'note', "In root's own session")
+        else:
+            self.find(findings, 'focus', 'warning', 'has seen no mark yet')
+
+    def test_compositor_that_tells_vramd_itself(self):
+        self.vramd(FocusSource='mycompositor')
+        self.agent(line('gamescope'), line('x11'))
+        findings = self.doctor()
+        self.assertEqual({f['level'] for f in findings if f['check'] == 'focus'}, {'ok'})
 
     def test_agent_that_is_broken(self):
         self.vramd()
