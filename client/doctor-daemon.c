@@ -38,9 +38,10 @@ static void check_abilities(Doctor *d, const Manager *m)
 		  "when the card is full",
 		  "Use Linux 7.3 or newer." },
 		{ "dmem-events", LEVEL_NOTE, "evictions come as events",
-		  "the kernel does not tell of evictions, so vramd samples while a game is in front and "
-		  "cannot count them",
-		  "Nothing, or try the companion kernel series." },
+		  "the kernel does not tell of evictions, so vramd looks at what a game in front uses, 20 times a "
+		  "second where the card is nearly full and each 2 s elsewhere, and cannot count. With it vramd is "
+		  "woken within 1 ms of the first eviction and 39 times a second in a storm of them, and counts each",
+		  DOCTOR_SERIES_ADVICE },
 		{ "device-memory-properties", LEVEL_NOTE, "systemd sets the values for vramd",
 		  "this systemd has no DeviceMemoryLow=, so vramd writes the files itself",
 		  "Nothing: both ways do the same." },

@@ -135,8 +135,8 @@ static void check_unseen(Doctor *d, const char *vramd_source)
 			   "In this session no source knows who is in front.");
 	else if (d->snapshot)
 		doctor_add(d, LEVEL_WARNING, "focus",
-			   "Look at a window that is in a unit of yours, such as a terminal's, and run this again; or say it: "
-			   "vramctl focus PID",
+			   "Look at a window that is in a unit of yours, such as a terminal's, and run this again; or "
+			   "say it: vramctl focus PID",
 			   "On GNOME vramd reads itself which unit mutter marks as being in front, and has seen no mark yet.");
 }
 

@@ -28,6 +28,8 @@ typedef struct Doctor {
 	bool dmem;                /* the kernel has it; set by doctor_check_kernel() */
 } Doctor;
 
+#define DOCTOR_SERIES_ADVICE "Nothing, or try the companion kernel series: man 7 vramd-kernel."
+
 /* advice may be NULL. */
 void doctor_add(Doctor *d, Level level, const char *check, const char *advice, const char *format, ...)
 	_printf_(5, 6);

@@ -128,6 +128,10 @@ class Vramd(Base):
         self.games = [GameObject(bus, path) for path in GAMES]
         if 'MOCK_VRAMD' in os.environ:  # {"State": "unsupported", ...}
             for key, value in json.loads(os.environ['MOCK_VRAMD']).items():
+                if key == 'Driver':
+                    for region in REGIONS.values():
+                        region[key] = value
+                    continue
                 target = KERNEL_PROPERTIES if key in KERNEL_PROPERTIES else MANAGER_PROPERTIES
                 target[key] = dbus.Array(value, signature='s') if isinstance(value, list) else \
                     dbus.UInt32(value) if type(value) is int else value  # pylint: disable=unidiomatic-typecheck

@@ -10,8 +10,9 @@ CARD0 = 'drm/0000:03:00.0/vram0'
 CGROUP = ('sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/app.slice/'
           'app-steam-app1091500-4242.scope')
 SERIES = {'Available': ['ThrottleHard', 'ThrottleSoft', 'ThrottleLevels', 'ReclaimBackoff', 'ContigWindow',
-                        'EvictPriority', 'DisplaceLower'],
-          'ThrottleSoft': 2000, 'ReclaimBackoff': 20, 'ContigWindow': True, 'EvictPriority': True, 'DisplaceLower': True}
+                        'EvictPriority', 'DisplaceLower', 'GfxoffDelay'],
+          'ThrottleSoft': 2000, 'ReclaimBackoff': 20, 'ContigWindow': True, 'EvictPriority': True, 'DisplaceLower': True,
+          'GfxoffDelay': 100}
 NAMES = ['throttle', 'reclaim-backoff', 'contig-window', 'evict-priority', 'displace-lower']
 ALL = ['dmem', 'dmem-peak', 'dmem-events', 'device-memory-properties']
 
@@ -123,18 +124,28 @@ class Doctor(BusTest):
             self.find(findings, 'ability', 'ok', name + ':')
         self.find(findings, 'ability', 'ok', 'root-protection is probably there')
         self.find(findings, 'ability', 'ok', 'lock-backoff:')
+        self.find(findings, 'ability', 'ok', 'gfxoff-delay:')
+        self.find(findings, 'ability', 'ok', 'set-priority is probably there')
 
     def test_series_missing(self):
         self.write('proc/kallsyms', '0000000000000000 T drm_exec_init\t[drm_exec]\n0 T drm_exec_backoff2\n')
         self.vramd(Available=[])
         findings = self.doctor()
-        for name in (*NAMES, 'lock-backoff', 'root-protection is probably'):
+        for name in (*NAMES, 'dmem-events', 'lock-backoff', 'gfxoff-delay', 'root-protection is probably',
+                     'set-priority is probably'):
             f = self.find(findings, 'ability', 'note', name + (' missing' if ' ' in name else ' is missing: '))
             self.assertIn('vramd-kernel', f['advice'])
         # What it costs, in figures.
-        self.find(findings, 'ability', 'note', '283 ms, and 39 ms')
+        for figures in ('283 ms, and 38.5 ms', 'within 1 ms', '507 to 661 ms', '223 at worst', '4 of 4 times',
+                        '24.6 ms a frame, and 14.6 ms', '78 % of 7201', '96 of 96'):
+            self.find(findings, 'ability', 'note', figures)
         os.unlink(os.path.join(self.root, 'proc/kallsyms'))
         self.find(self.doctor(), 'ability', 'note', 'lock-backoff cannot be seen')
+
+    def test_series_without_amdgpu(self):
+        self.vramd(Available=[], Driver='xe')
+        findings = self.doctor()
+        self.assertFalse([f for f in findings if 'gfxoff' in f['text'] or 'set-priority' in f['text']])
 
     def test_series_switched_off(self):
         self.vramd(**SERIES | {'ThrottleSoft': 0, 'ContigWindow': False})
