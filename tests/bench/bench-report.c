@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* bench-report: how long libvramd keeps a compositor. Its two calls of client/GAMESCOPE.md, by the process that makes them:
- * two games take turns in front, with a menu over one of them; then the same is said once more. */
+/* bench-report: how long libvramd keeps a compositor that makes the two calls of client/GAMESCOPE.md. Two games take turns
+ * in front, with a menu over one of them; then the same is said once more. */
 #include <poll.h>
 #include <stdarg.h>
 #include <stdint.h>
