@@ -307,7 +307,7 @@ static void on_ended(XServer *x _unused_, void *userdata)
 {
 	Gamescope *g = userdata;
 
-	source_failed(g->source, -ECONNRESET, "its X server has ended");
+	source_failed(g->source, -ECONNRESET, "its X server has ended, or does not answer");
 }
 
 /* --- Life --------------------------------------------------------------------------------------- */

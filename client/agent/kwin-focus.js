@@ -6,7 +6,7 @@ const activated = workspace.windowActivated || workspace.clientActivated;
 
 function tell(window) {
     callDBus(agent, "/io/github/vramd1/kwin", "io.github.vramd1.KWin", "Activated", Boolean(window),
-             window ? window.pid : 0);
+             window ? window.pid : 0, window ? String(window.resourceClass) : "");
 }
 
 activated.connect(tell);

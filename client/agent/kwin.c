@@ -5,6 +5,7 @@
  * bus loads it: of two agents the newer one, and when that ends the bus gives the name back to the older one. */
 #include <sys/mman.h>
 
+#include "app-id.h"
 #include "bus-names.h"
 #include "kwin-focus.h"
 #include "process-ref.h"
@@ -37,13 +38,13 @@ static void fail(KWin *k, int error, const char *text)
 	source_failed(k->source, error, text);
 }
 
-static void set_state(KWin *k, Front front, pid_t pid)
+static void set_state(KWin *k, Front front, pid_t pid, uint32_t appid)
 {
-	State s = { .front = front, .game.pidfd = -EBADF, .compositor = k->state.compositor };
+	State s = { .front = front, .appid = appid, .game.pidfd = -EBADF, .compositor = k->state.compositor };
 
 	process_set_begin(&k->processes);
 	if (front == FRONT_PROCESS && process_set_get(&k->processes, pid, boottime_usec(), &s.game) < 0)
-		s.front = FRONT_UNKNOWN;
+		s = (State){ .game.pidfd = -EBADF, .compositor = k->state.compositor };
 	process_set_end(&k->processes);
 	k->state = s;
 	source_changed(k->source);
@@ -73,7 +74,7 @@ static int on_nobody(sd_event_source *s _unused_, uint64_t usec _unused_, void *
 	KWin *k = userdata;
 
 	k->timer = sd_event_source_disable_unref(k->timer);
-	set_state(k, FRONT_NOBODY, 0);
+	set_state(k, FRONT_NOBODY, 0, 0);
 	return 0;
 }
 
@@ -81,17 +82,21 @@ static int on_nobody(sd_event_source *s _unused_, uint64_t usec _unused_, void *
 static int method_activated(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	KWin *k = userdata;
+	const char *class;
 	int any, pid, r;
 
 	if (!streq_ptr(sd_bus_message_get_sender(m), k->kwin.owner))
 		return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "This is for KWin's script only");
-	r = sd_bus_message_read(m, "bi", &any, &pid);
+	r = sd_bus_message_read(m, "bis", &any, &pid, &class);
 	if (r < 0)
 		return r;
 	k->script_fd = close_fd(k->script_fd);
 	if (any) {
 		k->timer = sd_event_source_disable_unref(k->timer);
-		set_state(k, pid > 0 ? FRONT_PROCESS : FRONT_UNKNOWN, pid);
+		if (pid > 0)
+			set_state(k, FRONT_PROCESS, pid, app_id_get_steam(class));
+		else
+			set_state(k, FRONT_UNKNOWN, 0, 0);
 	} else {
 		set_timer(k, DEBOUNCE_USEC, on_nobody);
 	}
@@ -100,7 +105,7 @@ static int method_activated(sd_bus_message *m, void *userdata, sd_bus_error *err
 
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
-	SD_BUS_METHOD_WITH_ARGS("Activated", SD_BUS_ARGS("b", any, "i", pid), SD_BUS_NO_RESULT, method_activated,
+	SD_BUS_METHOD_WITH_ARGS("Activated", SD_BUS_ARGS("b", any, "i", pid, "s", class), SD_BUS_NO_RESULT, method_activated,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_VTABLE_END,
 };
@@ -221,7 +226,7 @@ static void on_name(void *userdata)
 	if (!k->kwin.owner) {
 		k->timer = sd_event_source_disable_unref(k->timer);
 		set_compositor(k, (ProcessRef){ 0, -EBADF });
-		set_state(k, FRONT_UNKNOWN, 0);
+		set_state(k, FRONT_UNKNOWN, 0, 0);
 		k->state.why = "KWin is not there";
 		return;
 	}

@@ -5,10 +5,13 @@
  * another machine where it differs from what the server says. */
 #include <glob.h>
 
+#include "app-id.h"
 #include "process-ref.h"
 #include "source.h"
 #include "x-place.h"
 #include "xserver.h"
+
+#define CLASS_WORDS_MAX 32 /* of the window's two names, 128 bytes */
 
 /* Window managers say "none" for a moment at each switch; the daemon waits longer before it believes it. */
 #define DEBOUNCE_USEC (10 * USEC_PER_MSEC)
@@ -90,12 +93,12 @@ static int find_cookies(char **list, size_t max)
 
 /* --- State -------------------------------------------------------------------------------------- */
 
-static void set_state(X11 *g, Front front, pid_t pid)
+static void set_state(X11 *g, Front front, pid_t pid, uint32_t appid)
 {
-	g->state = (State){ .front = front, .game.pidfd = -EBADF, .compositor.pidfd = -EBADF };
+	g->state = (State){ .front = front, .appid = appid, .game.pidfd = -EBADF, .compositor.pidfd = -EBADF };
 	process_set_begin(&g->processes);
 	if (front == FRONT_PROCESS && process_set_get(&g->processes, pid, boottime_usec(), &g->state.game) < 0)
-		g->state.front = FRONT_UNKNOWN;
+		g->state = (State){ .game.pidfd = -EBADF, .compositor.pidfd = -EBADF };
 	process_set_end(&g->processes);
 	source_changed(g->source);
 }
@@ -118,7 +121,7 @@ static void ask_pid(X11 *g, xcb_window_t window)
 	g->phase = PHASE_PID;
 	xserver_watch_window(g->x, window);
 	xserver_ask_pid(g->x, window);
-	xserver_ask_property(g->x, window, XCB_ATOM_WM_CLASS, 0);
+	xserver_ask_property(g->x, window, XCB_ATOM_WM_CLASS, CLASS_WORDS_MAX);
 	xserver_send(g->x);
 }
 
@@ -139,8 +142,27 @@ static void take_active(X11 *g)
 		ask_pid(g, active[0]);
 	} else {
 		/* Without a window manager it is never said. */
-		set_state(g, xserver_get_words(g->x, ATOM_MANAGER, &words, &n) ? nobody() : FRONT_UNKNOWN, 0);
+		set_state(g, xserver_get_words(g->x, ATOM_MANAGER, &words, &n) ? nobody() : FRONT_UNKNOWN, 0, 0);
 	}
+}
+
+/* Steam's number in WM_CLASS, which is instance and class, each with a 0 behind it. */
+static uint32_t get_appid(const X11 *g)
+{
+	const char *text, *class;
+	char name[4 * CLASS_WORDS_MAX];
+	size_t size;
+
+	if (!xserver_get_text(g->x, 1, &text, &size))
+		return 0;
+	class = memchr(text, '\0', size);
+	if (!class || size > sizeof(name))
+		return 0;
+	class++;
+	size -= (size_t)(class - text);
+	memcpy(name, class, size);
+	name[size] = '\0'; /* there is room: the instance's 0 is not copied */
+	return app_id_get_steam(name);
 }
 
 static void take_pid(X11 *g)
@@ -148,9 +170,11 @@ static void take_pid(X11 *g)
 	pid_t pid = xserver_get_pid(g->x, 0);
 
 	if (xserver_is_error(g->x, 1))
-		set_state(g, nobody(), 0);
+		set_state(g, nobody(), 0, 0);
+	else if (pid > 0)
+		set_state(g, FRONT_PROCESS, pid, get_appid(g));
 	else
-		set_state(g, pid > 0 ? FRONT_PROCESS : FRONT_UNKNOWN, pid);
+		set_state(g, FRONT_UNKNOWN, 0, 0);
 }
 
 static void take_atoms(X11 *g)
@@ -223,7 +247,7 @@ static void on_ended(XServer *x _unused_, void *userdata)
 {
 	X11 *g = userdata;
 
-	source_failed(g->source, -ECONNRESET, "the X server has ended");
+	source_failed(g->source, -ECONNRESET, "the X server has ended, or does not answer");
 }
 
 /* --- Life --------------------------------------------------------------------------------------- */

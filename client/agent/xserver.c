@@ -26,6 +26,7 @@ struct XServer {
 	xcb_window_t root;
 	struct ucred peer;
 	sd_event_source *io;
+	sd_event_source *deadline; /* of the batch's answers */
 	const XCallbacks *callbacks;
 	void *userdata;
 	Answer batch[X_BATCH_MAX];
@@ -290,6 +291,17 @@ bool xserver_get_words(const XServer *x, size_t place, const uint32_t **ret, siz
 	return true;
 }
 
+bool xserver_get_text(const XServer *x, size_t place, const char **ret, size_t *ret_size)
+{
+	const xcb_get_property_reply_t *reply = place < x->n ? x->batch[place].reply : NULL;
+
+	if (!reply || reply->type == XCB_ATOM_NONE || reply->format != 8)
+		return false;
+	*ret = xcb_get_property_value(reply);
+	*ret_size = reply->value_len;
+	return true;
+}
+
 pid_t xserver_get_pid(const XServer *x, size_t place)
 {
 	const xcb_res_query_client_ids_reply_t *reply = place < x->n ? x->batch[place].reply : NULL;
@@ -341,17 +353,29 @@ static void take_answers(XServer *x)
 	}
 	if (xserver_is_waiting(x) && x->n_answered == x->n) {
 		x->delivered = true;
+		(void)sd_event_source_set_enabled(x->deadline, SD_EVENT_OFF);
 		x->callbacks->answered(x, x->userdata);
 	}
 }
 
-static void check_end(XServer *x)
+static void end(XServer *x)
 {
-	if (x->ended || !xcb_connection_has_error(x->connection))
-		return;
 	x->ended = true;
 	(void)sd_event_source_set_enabled(x->io, SD_EVENT_OFF);
+	(void)sd_event_source_set_enabled(x->deadline, SD_EVENT_OFF);
 	x->callbacks->ended(x, x->userdata);
+}
+
+static void check_end(XServer *x)
+{
+	if (!x->ended && xcb_connection_has_error(x->connection))
+		end(x);
+}
+
+static int on_late(sd_event_source *s _unused_, uint64_t usec _unused_, void *userdata)
+{
+	end(userdata);
+	return 0;
 }
 
 /* Whoever sends may have to read, and leaves events in xcb's queue, for which the socket will never be readable
@@ -399,6 +423,8 @@ void xserver_resume(XServer *x)
 void xserver_send(XServer *x)
 {
 	(void)xcb_flush(x->connection);
+	(void)sd_event_source_set_time_relative(x->deadline, SOURCE_ANSWER_MAX_USEC);
+	(void)sd_event_source_set_enabled(x->deadline, SD_EVENT_ONESHOT);
 }
 
 static void select_events(XServer *x, xcb_window_t window, uint32_t mask)
@@ -429,6 +455,11 @@ static int attach(sd_event *event, XServer *x)
 		r = sd_event_source_set_ratelimit(x->io, SOURCE_STORM_INTERVAL_USEC, SOURCE_STORM_BURST);
 	if (r >= 0)
 		r = sd_event_source_set_description(x->io, "x-server");
+	if (r >= 0)
+		r = sd_event_add_time_relative(event, &x->deadline, CLOCK_MONOTONIC, SOURCE_ANSWER_MAX_USEC,
+					       USEC_PER_SEC, on_late, x);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(x->deadline, SD_EVENT_OFF);
 	return r;
 }
 
@@ -463,6 +494,7 @@ XServer *xserver_close(XServer *x)
 	if (!x)
 		return NULL;
 	sd_event_source_disable_unref(x->io);
+	sd_event_source_disable_unref(x->deadline);
 	clear_batch(x);
 	if (x->connection)
 		xcb_disconnect(x->connection);

@@ -18,6 +18,7 @@ typedef struct XCallbacks {
 	void (*answered)(XServer *x, void *userdata); /* every request of the batch has its answer */
 	/* A property of the root window was written; XCB_ATOM_NONE: a window that is watched is gone. */
 	void (*changed)(XServer *x, xcb_atom_t atom, void *userdata);
+	/* By itself, or because a batch had no answer within SOURCE_ANSWER_MAX_USEC. */
 	void (*ended)(XServer *x, void *userdata);
 } XCallbacks;
 
@@ -53,4 +54,6 @@ bool xserver_is_error(const XServer *x, size_t place);
 xcb_atom_t xserver_get_atom(const XServer *x, size_t place); /* XCB_ATOM_NONE on an error */
 /* The 32-bit items of a property; false if it is absent, or is not of that kind. */
 bool xserver_get_words(const XServer *x, size_t place, const uint32_t **ret, size_t *ret_n);
+/* The bytes of a property that is text; false if it is absent, or is not of that kind. */
+bool xserver_get_text(const XServer *x, size_t place, const char **ret, size_t *ret_size);
 pid_t xserver_get_pid(const XServer *x, size_t place); /* 0 if it is not known */

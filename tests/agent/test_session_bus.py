@@ -20,10 +20,10 @@ SAY = '''
 import dbus.lowlevel
 for word in args[0]:
     m = dbus.lowlevel.MethodCallMessage(self.agent, '/io/github/vramd1/kwin', 'io.github.vramd1.KWin', 'Activated')
-    m.append(*word, signature='bi')
+    m.append(*word, signature='bis')
     self.connection.send_message(m)
 '''
-SAY_TEXT = SAY.replace("*word, signature='bi'", "word, signature='s'")
+SAY_TEXT = SAY.replace("*word, signature='bis'", "word, signature='s'")
 ERROR = 'raise dbus.exceptions.DBusException("no", name="org.freedesktop.DBus.Error.UnknownMethod")'
 
 
@@ -72,11 +72,12 @@ class KWin(BusCase):
         self.add('unloadScript', 's', 'b', 'ret = False')
         self.add('loadScript', 'ss', 'i', LOAD)
         self.add('start', '', '', '')
-        self.add('say', 'a(bi)', '', SAY)
+        self.add('say', 'a(bis)', '', SAY)
         self.add('say_text', 'as', '', SAY_TEXT)
 
     def say(self, *words):
-        self.object.say(dbus.Array(words, signature='(bi)'), dbus_interface=self.interface)
+        self.object.say(dbus.Array([(*word, 'class')[:3] for word in words], signature='(bis)'),
+                        dbus_interface=self.interface)
 
     def wait_script(self):
         calls = dbus.Interface(self.object, dbusmock.MOCK_IFACE)
@@ -95,7 +96,9 @@ class KWin(BusCase):
         self.say((False, 0))
         self.wait_report(self.mock, 'nobody', game=None)
         self.say((True, self.other))
-        self.wait_report(self.mock, 'another', game=self.other)
+        self.wait_report(self.mock, 'another', game=self.other, appid=None)
+        self.say((True, self.other, 'steam_app_730'))
+        self.wait_report(self.mock, "one of Proton's", game=self.other, appid=730)
         self.object.say_text(['x'], dbus_interface=self.interface)
         n = len(self.reports(self.mock))
         # From one window to the next, as KWin does it.

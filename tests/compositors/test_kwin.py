@@ -76,6 +76,10 @@ class KWin(KWinCase):
         for name, p in (('One', first), ('Two', second), ('One', first)):
             self.activate(name)
             self.wait_kwin(name, game=p.pid)
+        proton = self.xterm('steam_app_730')
+        self.wait_kwin("one of Proton's", game=proton.pid, appid=730)
+        proton.kill()
+        self.wait_kwin('the one below', game=first.pid, appid=None)
         games = [r.get('game') for r in self.reports(self.mock)]
         self.assertNotIn(None, games[games.index(first.pid):])
         self.desk.show_once()
@@ -143,7 +147,7 @@ class KWin(KWinCase):
         n = len(self.reports(self.mock))
         ours = self.session.get_object('io.github.vramd1.KWin', '/io/github/vramd1/kwin', introspect=False)
         with self.assertRaisesRegex(dbus.DBusException, 'AccessDenied'):
-            ours.Activated(True, dbus.Int32(self.game), dbus_interface='io.github.vramd1.KWin')
+            ours.Activated(True, dbus.Int32(self.game), '', dbus_interface='io.github.vramd1.KWin')
         with self.assertRaisesRegex(dbus.DBusException, 'InvalidArgs'):
             ours.Activated('x', dbus_interface='io.github.vramd1.KWin')
         time.sleep(0.3)

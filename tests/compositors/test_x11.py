@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -61,6 +62,10 @@ class Desktop(XCase):
         for name, p in (('One', first), ('Two', second), ('One', first)):
             self.activate(name)
             self.wait_report(self.mock, name, game=p.pid)
+        proton = self.xterm('steam_app_730')
+        self.wait_report(self.mock, "one of Proton's", game=proton.pid, appid=730)
+        proton.kill()
+        self.wait_report(self.mock, 'the one below', game=first.pid, appid=None)
         time.sleep(0.3)
         self.assertEqual(agent.usage(2)[1], 0)
         first.kill()
@@ -68,6 +73,21 @@ class Desktop(XCase):
         second.kill()
         self.wait_report(self.mock, 'nobody', game=None)
         self.assertEqual(len({r['sender'] for r in self.reports(self.mock)}), 1)
+
+    def test_a_server_that_stands_still(self):
+        """It has greeted, and then it answers nothing for longer than anybody waits."""
+        server = self.openbox()
+        log = self.desk.runtime / 'log'
+        with open(log, 'w', encoding='utf-8') as f:
+            self.desk.agent('-v', stderr=f)
+        term = self.xterm('One')
+        self.wait_report(self.mock, 'the window', source='x11', game=term.pid)
+        self.desk.spawn('sh', '-c', 'xprop -root -f _NET_ACTIVE_WINDOW 32c -set _NET_ACTIVE_WINDOW 0; kill -STOP "$0"',
+                        str(server.pid))
+        wait_for(lambda: 'does not answer' in log.read_text(), 'the end of its patience', timeout=30)
+        server.send_signal(signal.SIGCONT)
+        other = self.xterm('Two')
+        self.wait_report(self.mock, 'the next window', game=other.pid)
 
     def test_a_lie(self):
         """A window that claims to be another process's: the server knows better."""
