@@ -323,7 +323,8 @@ Game *manager_known_game(const Manager *m, const Process *p)
 	auto_unit_path UnitPath unit = { 0 };
 	Game *g = manager_game_of(m, p);
 
-	if (!g && unit_path_parse(p->cgroup, &unit) >= 0)
+	/* A unit that comes back under its name is not that of a process that has ended. */
+	if (!g && process_is_alive(p) && unit_path_parse(p->cgroup, &unit) >= 0)
 		g = manager_find_game(m, unit.cgroup);
 	return g && !g->ended ? g : NULL;
 }

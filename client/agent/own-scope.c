@@ -2,8 +2,10 @@
 #include <limits.h>
 #include <sys/inotify.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 
 #include "client.h"
+#include "fdinfo.h"
 #include "log.h"
 #include "own-scope.h"
 #include "parse.h"
@@ -153,10 +155,12 @@ typedef struct Move {
 	pid_t reaper;
 	uint32_t appid;
 	char *from;       /* control group */
+	ino_t inode;      /* its directory's, so that none of the same name passes for it; 0: not known */
 	ScopeProcess *processes;
 	size_t n, n_alloc;
 	size_t n_moved;   /* so far */
 	size_t with_gpu;  /* of these and those */
+	uint64_t vram;    /* bytes that these held */
 } Move;
 
 static void move_clear(Move *m)
@@ -190,6 +194,31 @@ static bool has_gpu_open(pid_t pid)
 			return true;
 	}
 	return false;
+}
+
+static ino_t find_inode(const char *group)
+{
+	auto_free char *path = NULL;
+	struct stat st;
+
+	if (asprintf(&path, "/sys/fs/cgroup%s", group) < 0) {
+		path = NULL;
+		return 0;
+	}
+	return stat(path, &st) < 0 ? 0 : st.st_ino;
+}
+
+/* Right before they move. One that has just opened the GPU may hold nothing yet. */
+static void note_vram(Move *m)
+{
+	static const Roots roots = { .proc = (char *)"/proc" };
+	auto_free pid_t *pids = calloc(m->n + 1, sizeof(*pids));
+	FdinfoSum sum = {};
+
+	for (size_t i = 0; pids && i < m->n; i++)
+		pids[i] = m->processes[i].pid;
+	if (pids && fdinfo_sum(&roots, pids, m->n, NULL, &sum) >= 0)
+		m->vram += sum.vram;
 }
 
 /* A number that is still at the same place in the tree once there is a pidfd is of the process that was meant. */
@@ -269,13 +298,15 @@ static bool is_allowed(void)
 static void tell(const Move *m, const char *name)
 {
 	const char *unit = strrchr(m->from, '/') + 1;
+	char vram[FORMAT_BYTES_MAX];
 
 	if (m->with_gpu == 0)
 		log_info("Moved game %u, %zu processes, out of '%s' into '%s', before it opened the GPU", m->appid, m->n_moved,
 			 unit, name);
 	else
-		log_notice("Moved game %u, %zu processes, out of '%s' into '%s'; %zu of them had opened the GPU, and what they "
-			   "had allocated stays charged to the former", m->appid, m->n_moved, unit, name, m->with_gpu);
+		log_notice("Moved game %u, %zu processes, out of '%s' into '%s'; %zu of them had opened the GPU, and the %s that "
+			   "they had of it stay charged to the former", m->appid, m->n_moved, unit, name, m->with_gpu,
+			   format_bytes(vram, m->vram));
 }
 
 /* What was forked by those who had not been moved yet. What they fork afterwards is at the right place. */
@@ -292,6 +323,7 @@ static int move_rest(Move *m, const char *name, sd_bus_error *error)
 			r = choose(m, &all);
 		if (r < 0 || m->n == 0)
 			break;
+		note_vram(m);
 		r = scope_attach(&(Scope){ .name = name, .processes = m->processes, .n = m->n }, error);
 		if (r == -ESRCH) {
 			/* One has ended since; the others are tried once more. */
@@ -315,8 +347,9 @@ static int move(Move *m)
 	}
 	/* What was read may have changed since: the last look, right before. */
 	now = read_cgroup(m->reaper);
-	if (!now || !streq(now, m->from))
+	if (!now || !streq(now, m->from) || find_inode(now) != m->inode)
 		return -ESRCH;
+	note_vram(m);
 	r = scope_start(&(Scope){ name, "app.slice", "A game of Steam, moved by vramd-agent", m->processes, m->n, true },
 			&error);
 	if (r >= 0)
@@ -340,6 +373,7 @@ static bool see_to(const OwnScope *o, const Tree *all, pid_t reaper)
 
 	if (!m.from || m.appid == 0 || !is_shared_unit(m.from))
 		return m.from && m.appid > 0;
+	m.inode = find_inode(m.from);
 	(void)sd_event_now(o->event, CLOCK_MONOTONIC, &now);
 	if (now < o->executed_usec + STEAM_OWN_USEC && has_variable(reaper, "XDG_CURRENT_DESKTOP=gamescope"))
 		return false;

@@ -12,6 +12,7 @@ REAPER=/home/deck/.local/share/Steam/ubuntu12_32/reaper
 # shellcheck disable=SC2317 # called by name
 {
 in_scope() { SCOPE=$(scope_of "$1") && [ -n "$SCOPE" ]; }
+agent_says() { journalctl --no-pager -o cat _COMM=vramd-agent | grep -q "$1"; }
 ready() { as deck systemctl --user --quiet is-active vramd-agent.service; }
 }
 # scope_of APPID: the game's control group, if it has one
@@ -25,10 +26,8 @@ launch() {
 	chmod 666 "$WORK/$1"
 	echo "$1 $2" > "$WORK/steam.orders"
 }
-agent_switches() {
-	awk '/ctxt_switches/ { n += $2 } END { print n }' \
-		"/proc/$(as deck systemctl --user show -P MainPID vramd-agent.service)/status"
-}
+agent_pid() { as deck systemctl --user show -P MainPID vramd-agent.service; }
+agent_switches() { awk '/ctxt_switches/ { n += $2 } END { print n }' "/proc/$(agent_pid)/status"; }
 
 setup_vramd
 install_agent
@@ -59,7 +58,7 @@ line 100 1
 check "MiB charged to it" 32 "$(mib "$SCOPE")"
 check "MiB charged to Steam's unit" 0 "$(mib $STEAM)"
 must "vramd has it as a game" grep -q app-steam-app100 <(vramctl games)
-must "and the agent says so" grep -q 'before it opened the GPU' <(journalctl --no-pager -o cat _COMM=vramd-agent)
+must "and the agent says so" agent_says 'before it opened the GPU'
 check "processes of the game left in Steam's unit" '' "$(grep -Fxf "$CGROUP$SCOPE/cgroup.procs" $CGROUP$STEAM/cgroup.procs || true)"
 end_game "$SCOPE"
 
@@ -75,6 +74,16 @@ line 200 1 > /dev/null
 wait_until 10 in_scope 200 || fail "no scope of its own"
 echo "figures: of 32 MiB that it allocated at once, $(mib $STEAM) MiB stay charged to Steam's unit, $(mib "$SCOPE") to its own"
 check "all of it is charged to one of them" 32 $(($(mib $STEAM) + $(mib "$SCOPE")))
+end_game "$SCOPE"
+
+echo "--- one that is moved late"
+kill -STOP "$(agent_pid)"
+launch 250 0
+line 250 1 > /dev/null
+kill -CONT "$(agent_pid)"
+wait_until 10 in_scope 250 || fail "no scope of its own"
+check "MiB charged to Steam's unit" 32 "$(mib $STEAM)"
+must "as the agent says" wait_until 5 agent_says '1 of them had opened the GPU, and the 32 MiB that they had of it stay charged'
 end_game "$SCOPE"
 
 echo "--- OwnScope=never"

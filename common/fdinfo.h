@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Layer 1. What a process's DRM clients hold, from /proc/PID/fdinfo.
+/* Layer 0. What a process's DRM clients hold, from /proc/PID/fdinfo.
  * Source: Documentation/gpu/drm-usage-stats.rst. */
 #pragma once
 
