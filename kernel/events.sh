@@ -94,6 +94,15 @@ echo 0 > $KNOBS/throttle_hard_ms
 echo 600000 > $KNOBS/throttle_soft_ms
 kill -USR1 "${pid[game]}"
 check "spilled MiB in the soft phase" 0 "$(field "$(line game 3)" spilled_mib)"
+echo 0 > $KNOBS/throttle_soft_ms
+
+# A buffer that a limit holds up is charged to nobody, and what goes for it isn't told from what the group did itself.
+mkdir "$CGROUP/a/other"
+echo "$REGION0 $((192 << 20))" > "$CGROUP/a/dmem.max"
+holder other a/other --device $GPU0 --size 2M --count 8 --vram-only --no-submit
+line other 1 > /dev/null
+check "evictions, bytes, foreign ones of the game, with dmem.max above both" "40 $((80 << 20)) 32" "$(counts a/game)"
+end "${pid[other]}"
 
 end "${pid[game]}"
 exit $failed
