@@ -118,24 +118,31 @@ struct vramsim_vm {
  * struct vramsim_bo - a buffer
  * @tbo: the TTM and GEM object
  * @vm: the address space of a private buffer, or NULL
- * @vm_link: in &vramsim_vm.bos
  * @handles: handles of a private buffer, under the reservation
- * @flags: VRAMSIM_BO_*
  * @priority: as user space has set it, under the reservation
- * @mem_type: TTM_PL_* of the last move; readable without the reservation, unlike @tbo.resource
  * @evictions: how often it was thrown out of VRAM
+ * @vm_link: in &vramsim_vm.bos
  * @serial: the last attempt of a SUBMIT that counted it, under the reservation
+ * @size: in bytes
+ * @flags: VRAMSIM_BO_*
+ * @mem_type: TTM_PL_* of the last move; readable without the reservation, unlike @tbo.resource
+ *
+ * What a SUBMIT looks at of each of its buffers is in one cache line, and buffers have a slab of
+ * their own: kmalloc() rounds to a power of two, so that those lines of thousands of buffers are
+ * in few sets of the cache and push each other out. It is TTM's work that is to be measured.
  */
 struct vramsim_bo {
 	struct ttm_buffer_object tbo;
 	struct vramsim_vm *vm;
-	struct list_head vm_link;
 	unsigned int handles;
-	u32 flags;
 	u32 priority;
-	u32 mem_type;
 	atomic64_t evictions;
+
+	struct list_head vm_link ____cacheline_aligned;
 	s64 serial;
+	u64 size;
+	u32 flags;
+	u32 mem_type;
 };
 
 #define to_vramsim_device(dev)	container_of(dev, struct vramsim_device, drm)
@@ -146,6 +153,8 @@ struct vramsim_bo {
 #define to_vramsim_res(res)	container_of(res, struct vramsim_vram_res, base)
 
 /* vramsim_bo.c */
+int vramsim_bo_cache_init(void);
+void vramsim_bo_cache_fini(void);
 extern const struct ttm_device_funcs vramsim_ttm_funcs;
 struct vramsim_bo *vramsim_bo_create(struct vramsim_device *vdev, struct vramsim_vm *vm, u64 size,
 				     u32 flags, u32 priority);

@@ -17,6 +17,19 @@
 #define CREATE_TRACE_POINTS
 #include "vramsim_trace.h"
 
+static struct kmem_cache *vramsim_bo_cache;
+
+int vramsim_bo_cache_init(void)
+{
+	vramsim_bo_cache = KMEM_CACHE(vramsim_bo, SLAB_HWCACHE_ALIGN);
+	return vramsim_bo_cache ? 0 : -ENOMEM;
+}
+
+void vramsim_bo_cache_fini(void)
+{
+	kmem_cache_destroy(vramsim_bo_cache);
+}
+
 static struct ttm_tt *vramsim_tt_create(struct ttm_buffer_object *tbo, u32 flags)
 {
 	struct ttm_tt *tt = kzalloc_obj(*tt);
@@ -140,7 +153,7 @@ static void vramsim_bo_destroy(struct ttm_buffer_object *tbo)
 	drm_gem_object_release(&tbo->base);
 	if (bo->vm)
 		drm_gem_object_put(&bo->vm->root);
-	kfree(bo);
+	kmem_cache_free(vramsim_bo_cache, bo);
 }
 
 static void vramsim_gem_free(struct drm_gem_object *obj)
@@ -248,11 +261,12 @@ static int vramsim_bo_init(struct vramsim_bo *bo, struct vramsim_device *vdev,
 struct vramsim_bo *vramsim_bo_create(struct vramsim_device *vdev, struct vramsim_vm *vm, u64 size,
 				     u32 flags, u32 priority)
 {
-	struct vramsim_bo *bo = kzalloc_obj(*bo);
+	struct vramsim_bo *bo = kmem_cache_zalloc(vramsim_bo_cache, GFP_KERNEL);
 	int ret;
 
 	if (!bo)
 		return ERR_PTR(-ENOMEM);
+	bo->size = size;
 	bo->flags = flags;
 	bo->priority = priority;
 	bo->tbo.base.funcs = &vramsim_gem_funcs;
@@ -277,13 +291,6 @@ void vramsim_bo_set_priority(struct vramsim_bo *bo, u32 priority)
 	if (bo->flags & (VRAMSIM_BO_SCANOUT | VRAMSIM_BO_VRAM_ONLY))
 		priority = VRAMSIM_PRIORITY_MAX;
 	vramsim_set_evict_priority(&bo->tbo, priority);
-}
-
-static bool vramsim_bo_in_vram(const struct vramsim_bo *bo, u32 flags)
-{
-	const struct ttm_resource *res = bo->tbo.resource;
-
-	return res->mem_type == TTM_PL_VRAM && (res->placement & flags) == flags;
 }
 
 static int vramsim_bo_move_to(struct vramsim_bo *bo, struct ttm_placement *placement,
@@ -311,7 +318,8 @@ int vramsim_bo_validate(struct vramsim_bo *bo, struct ttm_operation_ctx *ctx)
 	struct ttm_place places[2];
 
 	/* Nearly all buffers of nearly all submissions end here; TTM would find the same. */
-	if (vramsim_bo_in_vram(bo, bo->flags & VRAMSIM_BO_SCANOUT ? TTM_PL_FLAG_CONTIGUOUS : 0))
+	if (bo->mem_type == TTM_PL_VRAM && (!(bo->flags & VRAMSIM_BO_SCANOUT) ||
+					    bo->tbo.resource->placement & TTM_PL_FLAG_CONTIGUOUS))
 		return 0;
 	vramsim_bo_placement(bo, TTM_PL_FLAG_FALLBACK, places, &placement);
 	return vramsim_bo_move_to(bo, &placement, ctx);

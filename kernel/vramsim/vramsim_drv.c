@@ -178,12 +178,21 @@ static int __init vramsim_init(void)
 	ret = vramsim_params_check(&vramsim_params, (u64)totalram_pages() * PAGE_SIZE / SZ_1M);
 	if (ret)
 		return ret;
-	ret = pci_register_driver(&vramsim_pci_driver);
+	ret = vramsim_bo_cache_init();
 	if (ret)
 		return ret;
+	ret = pci_register_driver(&vramsim_pci_driver);
+	if (ret)
+		goto err_cache;
 	ret = vramsim_pci_add_roots();
 	if (ret)
-		pci_unregister_driver(&vramsim_pci_driver);
+		goto err_driver;
+	return 0;
+
+err_driver:
+	pci_unregister_driver(&vramsim_pci_driver);
+err_cache:
+	vramsim_bo_cache_fini();
 	return ret;
 }
 
@@ -191,6 +200,7 @@ static void __exit vramsim_exit(void)
 {
 	vramsim_pci_remove_roots();
 	pci_unregister_driver(&vramsim_pci_driver);
+	vramsim_bo_cache_fini();
 }
 
 module_init(vramsim_init);

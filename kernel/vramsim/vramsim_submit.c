@@ -47,9 +47,9 @@ static int vramsim_submit_count(struct vramsim_submission *s, struct vramsim_bo 
 		return 0;
 	bo->serial = s->serial;
 	if (bo->mem_type == TTM_PL_VRAM)
-		s->resident += bo->tbo.base.size;
+		s->resident += bo->size;
 	else
-		s->spilled += bo->tbo.base.size;
+		s->spilled += bo->size;
 	return 0;
 }
 
