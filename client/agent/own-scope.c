@@ -347,7 +347,7 @@ static int move(Move *m)
 	}
 	/* What was read may have changed since: the last look, right before. */
 	now = read_cgroup(m->reaper);
-	if (!now || !streq(now, m->from) || find_inode(now) != m->inode)
+	if (!now || !streq(now, m->from) || m->inode == 0 || find_inode(now) != m->inode)
 		return -ESRCH;
 	note_vram(m);
 	r = scope_start(&(Scope){ name, "app.slice", "A game of Steam, moved by vramd-agent", m->processes, m->n, true },
