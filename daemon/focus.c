@@ -191,8 +191,10 @@ static void settle(FocusUser *u, bool news)
 	int r;
 
 	if (has_game(u, u->shown) && !has_game(u, next) && u->focus->debounce_usec > 0) {
-		if (u->debounce)
+		if (u->debounce) {
+			u->focus->changed(u->uid, u->focus->userdata); /* what others say */
 			return;
+		}
 		r = sd_event_add_time_relative(u->focus->event, &u->debounce, CLOCK_MONOTONIC,
 					       u->focus->debounce_usec, 10 * USEC_PER_MSEC, on_debounce, u);
 		if (r >= 0) {

@@ -383,11 +383,47 @@ const char *game_end_reason(const Game *g)
 	return cgroup_is_populated(g->group) > 0 ? "nobody calls it a game any more" : "the game ended";
 }
 
+/* By itself, or by the configuration. */
+static bool says_it_is_a_game(const Manager *m, const Game *g)
+{
+	return (g->identity.mark != MARK_NONE && g->identity.mark != MARK_FLATPAK) || g->identity.appid > 0 ||
+	       game_config(m, g);
+}
+
+typedef struct Naming {
+	const Process *process;
+	bool found;
+} Naming;
+
+static void on_naming(uid_t uid _unused_, const FocusReport *report, bool wins _unused_, bool gone _unused_,
+		      void *userdata)
+{
+	Naming *n = userdata;
+
+	if (report->game == n->process && (!report->window || report->appid > 0))
+		n->found = true;
+	for (size_t i = 0; i < report->n_running; i++)
+		n->found = n->found || report->running[i] == n->process;
+}
+
+/* A window's process stays known while its report does, also when what made a game of it has gone. */
+static bool is_only_a_window(const Manager *m, const Tracked *t)
+{
+	Naming n = { t->process, false };
+
+	if (!t->game || t->process->n_ref == 1 || t->game->named || says_it_is_a_game(m, t->game))
+		return false;
+	focus_each(m->focus, on_naming, &n);
+	for (size_t i = 0; i < hold_count(m->holds); i++)
+		n.found = n.found || hold_at(m->holds, i)->process == t->process;
+	return !n.found;
+}
+
 /* What its unit, Steam's reaper or its environment call a game stays one until it ends, also while nobody
  * names it: behind another window it still has its share. One of its processes is enough to know. */
 static bool is_last_of_a_game(const Manager *m, const Tracked *t)
 {
-	if (!t->game || t->game->identity.mark == MARK_NONE || t->game->identity.mark == MARK_FLATPAK)
+	if (!t->game || !says_it_is_a_game(m, t->game))
 		return false;
 	for (size_t i = 0; i < m->n_tracked; i++)
 		if (m->tracked[i] != t && m->tracked[i]->game == t->game)
@@ -407,6 +443,8 @@ void manager_refresh_games(Manager *m)
 			untrack(m, i);
 		else if (t->moved)
 			follow_move(m, t);
+		else if (is_only_a_window(m, t))
+			t->game = NULL;
 	}
 	m->recheck = false;
 	for (size_t i = 0; i < m->n_games; i++) {

@@ -411,12 +411,13 @@ static int take_report(Manager *m, uid_t uid, FocusReport *report)
 
 int manager_report(Manager *m, uid_t uid, FocusReport *report)
 {
-	size_t before = m->n_tracked;
+	size_t tracked = m->n_tracked, games = m->n_games;
 	int r;
 
 	r = take_report(m, uid, report);
-	/* What was tracked for it is cleared up by the next update. */
-	if (r <= 0 && m->n_tracked > before)
+	/* What was tracked for it is cleared up by the next update. And one that says the same again may name a process
+	 * that is known as a game only now. */
+	if (r <= 0 && (m->n_tracked > tracked || m->n_games > games))
 		manager_queue_user_update(m, uid, "a report was not taken");
 	return r;
 }

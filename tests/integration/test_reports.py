@@ -339,10 +339,51 @@ class Lives(Case):
         self.reload(FAST + '[game exe=browser]\nLow=50%\n')
         self.wait_low(browser, self.box.regions[R1] // 2)
         self.reload(FAST)
-        kwin.report(None)
         self.wait_low(browser, 0)
-        kwin.report(browser, window=True, appid=dbus.UInt32(7))
-        self.wait_low(browser, FRONT1)
+        self.assertEqual(self.get('ForegroundGame'), '/')
+
+    def test_a_game_behind_another_window(self):
+        """It keeps its share there, by whatever it is known."""
+        browser = self.box.process(self.box.unit('browser.scope'), comm='browser', argv=('/usr/bin/browser',))
+        native = self.box.process(self.box.unit('native.scope'), comm='native', argv=('/games/native',))
+        proton = self.box.process(self.box.unit('proton.scope'), comm='proton')
+        self.reload(FAST + '[game exe=native]\nProtect=yes\n')
+        kwin = self.source('kwin')
+        for p, keys in ((self.game(), {}), (native, {}), (proton, {'appid': dbus.UInt32(7)})):
+            kwin.report(p, window=True, **keys)
+            self.wait_low(p, FRONT1)
+            self.charge(p, 64 * MIB)
+            kwin.report(browser, window=True)
+            self.wait_low(p, 32 * MIB)
+            self.assertEqual(self.get('ForegroundGame'), '/')
+
+    def test_a_window_that_becomes_a_games(self):
+        """A launcher that is another program now; a source that says the same again is heard."""
+        p = self.box.process(self.box.unit('launcher.scope'), comm='launcher', argv=('/games/launcher',))
+        self.reload(FAST + '[game exe=native]\nProtect=yes\n')
+        kwin = self.source('kwin')
+        kwin.report(p, window=True)
+        self.settle()
+        self.assertEqual(self.low(p), 0)
+        for name, write in (('exe', lambda f: os.symlink('/games/native', f)),
+                            ('cmdline', lambda f: f.write_bytes(b'/games/native\0'))):
+            (p.proc / name).unlink()
+            write(p.proc / name)
+            os.chown(p.proc / name, 1000, 1000, follow_symlinks=False)
+        kwin.report(p, window=True)
+        self.wait_low(p, FRONT1)
+
+    def test_others_are_heard_while_nobody_is_waited_for(self):
+        self.reload('[policy]\nDebounce=20s\n')
+        kwin, gamemode = self.source('kwin'), self.source('gamemode')
+        kwin.report(self.steam_game)
+        self.wait_low(self.steam_game, FRONT1)
+        kwin.report(None)
+        other = self.box.process(self.box.unit('other.scope'))
+        self.charge(other, 64 * MIB)
+        gamemode.report(other)
+        self.wait_low(other, 32 * MIB)
+        self.assertEqual(self.low(self.steam_game), FRONT1)
 
     def test_a_window_of_what_is_held(self):
         native = self.box.process(self.box.unit('native.scope'), comm='native')
@@ -355,11 +396,7 @@ class Lives(Case):
         hold = self.manager(kwin.bus).Hold(FD(pidfd), 'test', 'a game', dbus.Dictionary(signature='sv')).take()
         self.wait_low(native, FRONT1)
         os.close(hold)
-        kwin.report(self.steam_game, window=True)
         self.wait_low(native, 0)
-        kwin.report(native, window=True)
-        self.settle()
-        self.assertEqual(self.low(native), 0)
         gamemode = self.source('gamemode')
         gamemode.report(native)
         self.wait_low(native, FRONT1)
