@@ -69,10 +69,20 @@ static bool has_agent(const Manager *m, uid_t uid)
 	return s.found;
 }
 
+/* A worker would start it again, whoever stopped it. */
+static bool has_service_manager(const Manager *m, uid_t uid)
+{
+	auto_cgroup Cgroup *group = NULL;
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), "/user.slice/user-%u.slice/user@%u.service", (unsigned)uid, (unsigned)uid);
+	return cgroup_open(&m->hierarchy, path, &group) >= 0;
+}
+
 static bool is_wanted(const Manager *m, uid_t uid)
 {
 	return m->config->worker && m->config->enabled && uid >= UID_FIRST && manager_user_active(m, uid) &&
-	       config_user_allowed(m->config, uid) && !has_agent(m, uid);
+	       config_user_allowed(m->config, uid) && has_service_manager(m, uid) && !has_agent(m, uid);
 }
 
 /* --- systemd ------------------------------------------------------------------------------------ */
@@ -160,7 +170,7 @@ static void start_later(Worker *w)
 		log_warning_errno(r, "Cannot start an agent for user %u, ignoring: %m", (unsigned)w->uid);
 }
 
-/* What ActiveState is now; NULL if that did not change. */
+/* What ActiveState is now: systemd sends it along with whatever changed; else NULL. */
 static int read_state(sd_bus_message *message, const char **ret)
 {
 	const char *interface, *property;
@@ -192,17 +202,25 @@ static int on_unit_changed(sd_bus_message *message, void *userdata, sd_bus_error
 	r = read_state(message, &state);
 	if (r < 0)
 		return log_debug_errno(r, "Malformed PropertiesChanged signal, ignoring: %m");
-	if (w->may_run && state && (streq(state, "inactive") || streq(state, "failed")))
+	if (!state)
+		return 0;
+	if (streq(state, "active") || streq(state, "activating"))
+		w->timer = sd_event_source_disable_unref(w->timer);
+	else if (w->may_run && (streq(state, "inactive") || streq(state, "failed")))
 		start_later(w);
 	return 0;
 }
 
-static int on_watched(sd_bus_message *reply, void *userdata _unused_, sd_bus_error *ret_error _unused_)
+static int on_watched(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error _unused_)
 {
 	const sd_bus_error *error = sd_bus_message_get_error(reply);
+	Worker *w = userdata;
 
 	if (error)
 		log_debug("The bus refuses a match for an agent, ignoring: %s", strempty(error->message));
+	/* It may have ended while nobody listened; to start what runs does nothing. */
+	else if (w->may_run)
+		start_later(w);
 	return 0;
 }
 

@@ -70,6 +70,13 @@ class Worker(Case):
         time.sleep(1)
         self.assertEqual((len(self.calls('StartUnit')), len(self.calls('StopUnit'))), (2, 2))
 
+    def test_no_service_manager(self):
+        """To start a worker would start it, whoever has stopped it."""
+        self.box.set_user(1002, 'active')
+        self.begin()
+        time.sleep(DELAY + 2)
+        self.assertEqual({name for name, _ in self.calls('StartUnit')}, {UNIT})
+
     def test_not_wanted(self):
         """Switched off; not to be protected; not at a seat."""
         for config, state in ((FAST + '[focus]\nWorker=no\n', 'active'), (FAST + '[user]\nDeny=1000\n', 'active'),
