@@ -159,8 +159,8 @@ typedef struct Move {
 	ScopeProcess *processes;
 	size_t n, n_alloc;
 	size_t n_moved;   /* so far */
-	size_t with_gpu;  /* of these and those */
-	uint64_t vram;    /* bytes that these held */
+	size_t with_gpu;  /* of those that have moved */
+	uint64_t vram;    /* bytes that they held */
 } Move;
 
 static void move_clear(Move *m)
@@ -208,17 +208,28 @@ static ino_t find_inode(const char *group)
 	return stat(path, &st) < 0 ? 0 : st.st_ino;
 }
 
-/* Right before they move. One that has just opened the GPU may hold nothing yet. */
-static void note_vram(Move *m)
+/* What those who move next have opened; one that has just opened the GPU may hold nothing yet. */
+static void look_at_gpu(const Move *m, size_t *ret_with_gpu, uint64_t *ret_vram)
 {
 	static const Roots roots = { .proc = (char *)"/proc" };
 	auto_free pid_t *pids = calloc(m->n + 1, sizeof(*pids));
 	FdinfoSum sum = {};
 
+	*ret_with_gpu = 0;
+	for (size_t i = 0; i < m->n; i++)
+		*ret_with_gpu += has_gpu_open(m->processes[i].pid);
 	for (size_t i = 0; pids && i < m->n; i++)
 		pids[i] = m->processes[i].pid;
-	if (pids && fdinfo_sum(&roots, pids, m->n, NULL, &sum) >= 0)
-		m->vram += sum.vram;
+	if (pids)
+		(void)fdinfo_sum(&roots, pids, m->n, NULL, &sum);
+	*ret_vram = sum.vram;
+}
+
+static void note_moved(Move *m, size_t with_gpu, uint64_t vram)
+{
+	m->n_moved += m->n;
+	m->with_gpu += with_gpu;
+	m->vram += vram;
 }
 
 /* A number that is still at the same place in the tree once there is a pidfd is of the process that was meant. */
@@ -232,7 +243,6 @@ static int add_process(Move *m, const TreeProcess *p)
 		return 0;
 	if (!GROW(m->processes, m->n_alloc, m->n))
 		return -ENOMEM;
-	m->with_gpu += has_gpu_open(p->pid);
 	m->processes[m->n++] = (ScopeProcess){ p->pid, TAKE_FD(pidfd) };
 	return 0;
 }
@@ -316,19 +326,21 @@ static int move_rest(Move *m, const char *name, sd_bus_error *error)
 
 	for (unsigned i = 0; i < ROUNDS_MAX && r >= 0; i++) {
 		_cleanup_(tree_done) Tree all = {};
+		uint64_t vram;
+		size_t with_gpu;
 
-		m->n_moved += m->n;
 		r = read_tree(&all);
 		if (r >= 0)
 			r = choose(m, &all);
 		if (r < 0 || m->n == 0)
 			break;
-		note_vram(m);
+		look_at_gpu(m, &with_gpu, &vram);
 		r = scope_attach(&(Scope){ .name = name, .processes = m->processes, .n = m->n }, error);
-		if (r == -ESRCH) {
+		if (r >= 0) {
+			note_moved(m, with_gpu, vram);
+		} else if (r == -ESRCH) {
 			/* One has ended since; the others are tried once more. */
 			sd_bus_error_free(error);
-			move_clear(m);
 			r = 0;
 		}
 	}
@@ -339,6 +351,8 @@ static int move(Move *m)
 {
 	auto_bus_error sd_bus_error error = SD_BUS_ERROR_NULL;
 	auto_free char *name = NULL, *now = NULL;
+	uint64_t vram;
+	size_t with_gpu;
 	int r;
 
 	if (asprintf(&name, "app-steam-app%u-%d.scope", m->appid, m->reaper) < 0) {
@@ -347,15 +361,17 @@ static int move(Move *m)
 	}
 	/* What was read may have changed since: the last look, right before. */
 	now = read_cgroup(m->reaper);
-	if (!now || !streq(now, m->from) || m->inode == 0 || find_inode(now) != m->inode)
+	if (!now || !streq(now, m->from) || find_inode(now) != m->inode)
 		return -ESRCH;
-	note_vram(m);
+	look_at_gpu(m, &with_gpu, &vram);
 	r = scope_start(&(Scope){ name, "app.slice", "A game of Steam, moved by vramd-agent", m->processes, m->n, true },
 			&error);
-	if (r >= 0)
-		r = move_rest(m, name, &error);
-	else if (r == -ESRCH)
+	if (r == -ESRCH)
 		return r;
+	if (r >= 0) {
+		note_moved(m, with_gpu, vram);
+		r = move_rest(m, name, &error);
+	}
 	if (r < 0)
 		log_warning("Cannot give game %u a scope of its own: %s", m->appid,
 			    *strempty(error.message) ? error.message : strerror(-r));

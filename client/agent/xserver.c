@@ -287,7 +287,7 @@ bool xserver_get_words(const XServer *x, size_t place, const uint32_t **ret, siz
 	if (!reply || reply->type == XCB_ATOM_NONE || reply->format != 32)
 		return false;
 	*ret = xcb_get_property_value(reply);
-	*ret_n = reply->value_len;
+	*ret_n = MIN(reply->value_len, reply->length); /* xcb looks at no length within a reply */
 	return true;
 }
 
@@ -298,7 +298,7 @@ bool xserver_get_text(const XServer *x, size_t place, const char **ret, size_t *
 	if (!reply || reply->type == XCB_ATOM_NONE || reply->format != 8)
 		return false;
 	*ret = xcb_get_property_value(reply);
-	*ret_size = reply->value_len;
+	*ret_size = MIN((size_t)reply->value_len, 4 * (size_t)reply->length);
 	return true;
 }
 
