@@ -108,16 +108,17 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
 	const sd_bus_error *error = sd_bus_message_get_error(reply);
 	Worker *w = userdata;
 	char name[NAME_MAX_SIZE];
-	bool expected;
 
 	w->call = sd_bus_slot_unref(w->call);
 	if (!error)
 		return 0;
-	/* Where the agent is not installed there is nothing to complain about. */
-	expected = w->refused || sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit");
 	name_of(w->uid, name);
-	(void)log_full(expected ? LOG_DEBUG : LOG_WARNING, 0, "Cannot start '%s': %s", name,
-		       strempty(error->message));
+	/* Where the agent is not installed there is nothing to complain about. */
+	if (sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit"))
+		log_debug("'%s' is not installed: %s", name, strempty(error->message));
+	else
+		(void)log_full(w->refused ? LOG_DEBUG : LOG_WARNING, 0, "Cannot start '%s': %s", name,
+			       strempty(error->message));
 	w->refused = true;
 	w->may_run = false;
 	return 0;

@@ -94,6 +94,12 @@ class Worker(Case):
         self.box.set_user(1000, None)
         self.wait_calls('StopUnit', 1)
 
+    def test_not_allowed(self):
+        self.begin(start=REFUSED.replace('no such unit', 'no').replace('org.freedesktop.systemd1.NoSuchUnit',
+                                                                       'org.freedesktop.DBus.Error.AccessDenied'))
+        self.wait_calls('StartUnit', 1)
+        wait_for(lambda: f"<4>Cannot start '{UNIT}': no" in self.log(), 'the line')
+
     def test_one_that_ends(self):
         """Whatever systemd does about it, there is to be one again; not as long as systemd itself sees to it."""
         self.begin()
@@ -110,16 +116,16 @@ class Worker(Case):
         self.assertEqual(len(self.calls('StartUnit')), 2)
 
     def test_refused(self):
-        """One line in the log, and no more than a try for each change, each after a longer time."""
+        """Not installed: nothing to complain about, and no more than a try for each change, each after a longer time."""
         self.begin(start=REFUSED)
         self.wait_calls('StartUnit', 1)
-        wait_for(lambda: f"Cannot start '{UNIT}': no such unit" in self.log(), 'the line')
+        wait_for(lambda: f"'{UNIT}' is not installed: no such unit" in self.log(), 'the line')
         for n in range(3):
             self.box.unit(f'app-steam-app{20 + n}-1.scope')
             time.sleep(1)
         self.assertEqual(len(self.calls('StartUnit')), 1)
         self.wait_calls('StartUnit', 2)
-        self.assertEqual(self.log().count(f"Cannot start '{UNIT}'"), 2)  # the second one only with --verbose
+        self.assertEqual(self.log().count(f"'{UNIT}' is not installed"), 2)  # both only with --verbose
         self.assertEqual(self.calls('StopUnit'), [])
 
 
