@@ -19,6 +19,9 @@
 
 #define RETRY_FIRST_USEC (250 * USEC_PER_MSEC)
 #define RETRY_LAST_USEC (30 * USEC_PER_SEC)
+/* dbus-daemon(1) disconnects who sends more descriptors in a message than max_message_unix_fds, by default 16; the game
+ * and the compositor are two. */
+#define RUNNING_MAX (16 - 2)
 
 /* A process that was named. */
 typedef struct Process {
@@ -28,7 +31,7 @@ typedef struct Process {
 
 typedef struct Report {
 	Process game, compositor;
-	Process running[VRAMD_RUNNING_MAX];
+	Process running[RUNNING_MAX];
 	size_t n_running;
 	uint32_t appid;
 	bool window; /* game is whoever's window has the focus */
@@ -187,7 +190,10 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
 
 	v->answer = sd_bus_slot_unref(v->answer);
 	/* Without vramd, or with one that goes away, there is nobody who refused: it is said again when it is back. */
-	if (!error || is_absent(error) || sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY))
+	if (error && sd_bus_error_has_name(error, SD_BUS_ERROR_NO_REPLY))
+		return 0;
+	v->retry_usec = RETRY_FIRST_USEC;
+	if (!error || is_absent(error))
 		return 0;
 	v->refused = true;
 	return set_error(v, error);
@@ -238,18 +244,8 @@ static int send_report(vramd *v)
 /* Several changes at once are one report: nobody shall see the old game with the new menu. */
 static void send_later(vramd *v)
 {
-	if (!v->unsent)
-		(void)eventfd_write(v->unsent_fd, 1);
+	(void)eventfd_write(v->unsent_fd, 1);
 	v->unsent = true;
-}
-
-static int on_unsent(sd_event_source *s _unused_, int fd, uint32_t revents _unused_, void *userdata)
-{
-	vramd *v = userdata;
-	eventfd_t n;
-
-	(void)eventfd_read(fd, &n);
-	return v->unsent ? send_report(v) : 0;
 }
 
 /* --- The connection -------------------------------------------------------------------------------- */
@@ -268,6 +264,19 @@ static void retry_later(vramd *v)
 	v->retry_usec = MIN(2 * v->retry_usec, RETRY_LAST_USEC);
 }
 
+/* What could not be sent for want of memory or descriptors goes out with the next connection. An error returned from
+ * here would have the event loop drop the source for good. */
+static int on_unsent(sd_event_source *s _unused_, int fd, uint32_t revents _unused_, void *userdata)
+{
+	vramd *v = userdata;
+	eventfd_t n;
+
+	(void)eventfd_read(fd, &n);
+	if (v->unsent && send_report(v) < 0)
+		retry_later(v);
+	return 0;
+}
+
 static int on_disconnected(sd_bus_message *m _unused_, void *userdata, sd_bus_error *error _unused_)
 {
 	/* It calls us: it is freed when the next one is made. */
@@ -280,7 +289,9 @@ static int on_connected(sd_bus_message *m _unused_, void *userdata, sd_bus_error
 	vramd *v = userdata;
 
 	v->connected = true;
-	v->retry_usec = RETRY_FIRST_USEC;
+	/* Else the answer says that this one lasts: a bus may disconnect whoever reports. */
+	if (!v->reported)
+		v->retry_usec = RETRY_FIRST_USEC;
 	return send_report(v);
 }
 
@@ -415,7 +426,7 @@ static int report_front(vramd *v, int pidfd, uint32_t appid, bool window)
 		return r;
 	v->report.appid = appid;
 	v->report.window = window;
-	v->reported = true;
+	v->reported = v->unsent = true;
 	return send_report(v);
 }
 
@@ -461,10 +472,10 @@ static bool same_running(const Report *report, const Process *processes, size_t 
 
 int vramd_set_running(vramd *v, const int *pidfds, size_t n)
 {
-	Process fresh[VRAMD_RUNNING_MAX];
+	Process fresh[RUNNING_MAX];
 	int r = 0;
 
-	if (n > VRAMD_RUNNING_MAX)
+	if (n > RUNNING_MAX)
 		return -E2BIG;
 	for (size_t i = 0; i < n; i++) {
 		fresh[i] = (Process){ .pidfd = -EBADF };
@@ -500,16 +511,26 @@ int vramd_withdraw(vramd *v)
 	return r < 0 ? r : sent(v, sd_bus_send(v->bus, m, NULL));
 }
 
+/* sd-bus gives its own failures names, too. */
+static bool is_refusal(const sd_bus_error *error)
+{
+	return sd_bus_error_is_set(error) && strncmp(error->name, "System.Error.", strlen("System.Error.")) != 0 &&
+	       !sd_bus_error_has_names(error, SD_BUS_ERROR_NO_MEMORY, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT,
+				       SD_BUS_ERROR_DISCONNECTED);
+}
+
 /* On a connection of its own: what waits here must not keep anything else from being heard. */
 int vramd_hold(vramd *v, int pidfd, const char *who, const char *why)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
 	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	uint64_t id;
 	int fd, r;
 
-	if (pidfd < 0)
-		return -EBADF;
+	r = process_id(v, pidfd, &id);
+	if (r < 0)
+		return r;
 	r = sd_bus_open_system(&bus);
 	if (r < 0)
 		return r == -ECONNREFUSED ? -ENOENT : r;
@@ -517,7 +538,7 @@ int vramd_hold(vramd *v, int pidfd, const char *who, const char *why)
 			       pidfd, who, why, 0);
 	if (r < 0 && is_absent(&error))
 		return -ENOENT;
-	if (r < 0 && sd_bus_error_is_set(&error) && set_error(v, &error) >= 0)
+	if (r < 0 && is_refusal(&error) && set_error(v, &error) >= 0)
 		return -EREMOTEIO;
 	if (r >= 0)
 		r = sd_bus_message_read(reply, "h", &fd);

@@ -6,7 +6,7 @@
  * vramd_hold(). Poll vramd_get_fd() for POLLIN and call vramd_process() then: the object connects again by
  * itself when bus or vramd come back, and repeats what it has to say.
  *
- * All functions return a negative errno on failure and leave everything as it was. Descriptors that are passed in
+ * All functions return a negative errno on failure and leave everything as it was, except where it is said. Descriptors that are passed in
  * stay the caller's; they may be closed when the call has returned. Processes are named by pidfd_open(2). */
 #ifndef VRAMD_H
 #define VRAMD_H
@@ -36,15 +36,16 @@ vramd *vramd_close(vramd *v);
 /* One descriptor for the object's whole life. */
 int vramd_get_fd(const vramd *v);
 /* Does what is to be done, without waiting. -EREMOTEIO: vramd refused the last report; vramd_get_error() says why.
- * Any other error is this process's own trouble (-ENOMEM). Not having a bus or a vramd is none. */
+ * Any other error is this process's own trouble (-ENOMEM); what it keeps from being sent is tried again with back-off.
+ * Not having a bus or a vramd is none. */
 int vramd_process(vramd *v);
-/* What vramd said of the last report, a sentence for people: valid until the next vramd_process(). NULL: it was taken,
- * or there is no answer yet. */
+/* What vramd said when it refused the last report or hold, a sentence for people: valid until the next call with v.
+ * NULL: it was taken, or there is no answer yet. */
 const char *vramd_get_error(const vramd *v);
 
 /* The game in front: a process of it (-1: no game is in front) and its Steam number (0: not known). Sent to vramd at
  * once and in full, with what the setters below said; not sent again if nothing changed, so it may be called at every
- * focus change of the compositor. -EBADF: no pidfd. */
+ * focus change of the compositor. -EBADF: no pidfd. -ENOMEM, -EMFILE: perhaps not sent; the next call does it. */
 int vramd_report_focus(vramd *v, int pidfd, uint32_t appid);
 /* The same from who knows which window has the focus, but not whether that is a game's: vramd finds out by the marks
  * that launchers leave, its configuration and what others call a game (vramd-launchers(7)). appid: where the window
@@ -54,13 +55,14 @@ int vramd_report_window(vramd *v, int pidfd, uint32_t appid);
  * vramd_process(), for which the descriptor polls as readable. So what changes together is told together. */
 int vramd_set_menu(vramd *v, vramd_menu menu);
 int vramd_set_compositor(vramd *v, int pidfd); /* -1: not told */
-int vramd_set_running(vramd *v, const int *pidfds, size_t n); /* games that run and are not in front; -E2BIG: over 64 */
+int vramd_set_running(vramd *v, const int *pidfds, size_t n); /* games that run and are not in front; -E2BIG: over 14 */
 /* Ends the report; the next of the two above makes a new one. */
 int vramd_withdraw(vramd *v);
 
 /* Protects the unit of a process until the returned descriptor and all its copies are closed, also by the end of their
  * holders. Waits for vramd's answer (at most 25 s), starting vramd if it can be started. who and why are shown to
- * people, at most 255 bytes each. -ENOENT: there is no vramd; -EREMOTEIO: it refused, vramd_get_error() says why.
+ * people, at most 255 bytes each. -EBADF: no pidfd; -ENOENT: there is no vramd; -EREMOTEIO: it refused,
+ * vramd_get_error() says why; -ETIMEDOUT: no answer; any other: this process's own trouble, as -EMFILE.
  * When vramd restarts the hold is gone; the descriptor then polls as broken (POLLERR). */
 int vramd_hold(vramd *v, int pidfd, const char *who, const char *why);
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
 """libvramd in a program as a compositor would write it (compositor-example.c), with the built vramd on an emulated
 machine."""
+import itertools
 import os
 import pathlib
+import resource
 import signal
 import socket
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'harness'))
@@ -122,6 +125,41 @@ class Library(unittest.TestCase):
                                  env=dict(os.environ, DBUS_SYSTEM_BUS_ADDRESS=f'unix:path={path}'))
             self.addCleanup(p.kill)
             p.communicate(f'front {self.game.pid}\n', timeout=10)
+
+    def allow_descriptors(self, p, more):
+        used = {int(fd) for fd in os.listdir(f'/proc/{p.pid}/fd')}
+        limit = next(itertools.islice((fd for fd in itertools.count() if fd not in used), more, None))
+        hard = resource.prlimit(p.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(p.pid, resource.RLIMIT_NOFILE, (limit, hard))
+
+    def test_no_descriptor_left_for_a_report(self):
+        self.box.start()
+        p = self.example()
+        self.say(p, f'front {self.game.pid} 1091500')
+        self.wait_front(self.game, 'the game in front')
+        self.say(p, 'withdraw')
+        sandbox.wait_for(lambda: self.box.get('FocusSource') != 'example', 'the end of the report')
+        # One for the example's pidfd, none for the message.
+        self.allow_descriptors(p, 1)
+        self.say(p, f'front {self.game.pid} 1091500')
+        self.assertEqual(p.stdout.readline(), 'front: Too many open files\n')
+        self.allow_descriptors(p, 100)
+        self.say(p, f'front {self.game.pid} 1091500')
+        sandbox.wait_for(lambda: self.box.get('FocusSource') == 'example', 'the report, said again')
+
+    def test_no_descriptor_left_for_what_goes_out_later(self):
+        self.box.start()
+        p = self.example()
+        self.say(p, f'front {self.game.pid} 1091500')
+        self.wait_front(self.game, 'the game in front')
+        self.allow_descriptors(p, 0)
+        self.say(p, 'menu open')
+        time.sleep(0.1)
+        self.assertNotEqual(self.box.get('Menu'), 'open')
+        self.allow_descriptors(p, 100)
+        sandbox.wait_for(lambda: self.box.get('Menu') == 'open', 'the menu, by itself')
+        self.say(p, 'menu closed')
+        sandbox.wait_for(lambda: self.box.get('Menu') == 'closed', 'the next change')
 
     def test_hold(self):
         self.box.start()
