@@ -309,7 +309,7 @@ class Lives(Case):
             server.kill()
             server.wait()
         self.assertTrue(os.path.exists(f'{SOCKETS}/X0'))
-        time.sleep(9)
+        time.sleep(12)  # the tries end after 8 to 9 s
         self.assertEqual(agent.usage(2)[1], 0)
         self.desk.xserver(2)
         gamescope = self.desk.gamescope(':2')
