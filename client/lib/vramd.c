@@ -514,7 +514,7 @@ int vramd_withdraw(vramd *v)
 /* sd-bus gives its own failures names, too. */
 static bool is_refusal(const sd_bus_error *error)
 {
-	return sd_bus_error_is_set(error) && strncmp(error->name, "System.Error.", strlen("System.Error.")) != 0 &&
+	return sd_bus_error_is_set(error) && !startswith(error->name, "System.Error.") &&
 	       !sd_bus_error_has_names(error, SD_BUS_ERROR_NO_MEMORY, SD_BUS_ERROR_NO_REPLY, SD_BUS_ERROR_TIMEOUT,
 				       SD_BUS_ERROR_DISCONNECTED);
 }

@@ -6,8 +6,9 @@
  * vramd_hold(). Poll vramd_get_fd() for POLLIN and call vramd_process() then: the object connects again by
  * itself when bus or vramd come back, and repeats what it has to say.
  *
- * All functions return a negative errno on failure and leave everything as it was, except where it is said. Descriptors that are passed in
- * stay the caller's; they may be closed when the call has returned. Processes are named by pidfd_open(2). */
+ * All functions return a negative errno on failure and leave everything as it was, except where another thing is said.
+ * Descriptors that are passed in stay the caller's; they may be closed when the call has returned. Processes are named
+ * by pidfd_open(2). */
 #ifndef VRAMD_H
 #define VRAMD_H
 

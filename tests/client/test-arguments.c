@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
 
@@ -42,12 +43,11 @@ static int tear_down(void **state)
 
 static void test_open(void **state)
 {
-	char name[257];
+	char name[256 + 1] = {};
 	vramd *v = NULL;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(name); i++)
-		name[i] = i + 1 < sizeof(name) ? 'x' : '\0';
+	memset(name, 'x', sizeof(name) - 1);
 	assert_int_equal(vramd_open(NULL, &v), -EINVAL);
 	assert_int_equal(vramd_open("", &v), -EINVAL);
 	assert_int_equal(vramd_open(name, &v), -EINVAL);
